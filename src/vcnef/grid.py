@@ -1,0 +1,64 @@
+"""Grids of points: cell centres of a box, their spacing and their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def cell_centres(
+    domain: Sequence[tuple[float, float]],
+    resolution: int | Sequence[int],
+    *,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Float[Tensor, "*x D"]:
+    """Centres of uniform cells, x_i = low + (i + ½) (high − low) / n along each axis; end points are never included.
+
+    An `int` resolution is used for every axis.
+    """
+    sides = (resolution,) * len(domain) if isinstance(resolution, int) else tuple(resolution)
+    if len(sides) != len(domain) or any(n < 1 for n in sides):
+        raise ValueError(f"Resolution {sides} does not fit {len(domain)} axes; give one positive count per axis.")
+    # Computed in double and rounded once, so that every resolution has correctly rounded centres.
+    axes = [
+        low + (torch.arange(n, dtype=torch.float64) + 0.5) * ((high - low) / n)
+        for (low, high), n in zip(domain, sides, strict=True)
+    ]
+    return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).to(device=device, dtype=dtype)
+
+
+def axes(grid: Float[Tensor, "*x D"]) -> tuple[Float[Tensor, " n"], ...]:
+    """The coordinates along each axis of a tensor-product grid."""
+    ndim = grid.shape[-1]
+    if grid.ndim != ndim + 1:
+        raise ValueError(
+            f"A grid of shape {tuple(grid.shape)} is not a tensor-product grid of {ndim} axes. "
+            f"Expected {ndim} space axes and a last axis of {ndim} coordinates; scattered points have no axes."
+        )
+    lines = []
+    for axis in range(ndim):
+        along = [0] * ndim
+        along[axis] = slice(None)
+        lines.append(grid[(*along, axis)])
+    return tuple(lines)
+
+
+def spacing(grid: Float[Tensor, "*x D"]) -> tuple[float, ...]:
+    """Distance between neighbouring points along each axis of a uniform grid."""
+    steps = []
+    for line in axes(grid):
+        gaps = line.double().diff()
+        if len(gaps) == 0:
+            raise ValueError("A grid with one point along an axis has no spacing; give at least two points per axis.")
+        step = gaps.mean()
+        if not torch.allclose(gaps, step.expand_as(gaps), rtol=1e-3, atol=0.0):
+            raise ValueError(
+                f"The grid is not uniform: gaps between {gaps.min():.6g} and {gaps.max():.6g} along one axis. "
+                "Resample it to equal spacing first."
+            )
+        steps.append(float(step))
+    return tuple(steps)

@@ -1,0 +1,72 @@
+"""What a data set, a model or a solver is about: its fields, parameters and domain, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A time-dependent parametric PDE problem on a box, u(t, x; p) with c channels.
+
+    >>> burgers = Problem("burgers", channels=("u",), parameters=("nu",), domain=((0.0, 1.0),))
+    >>> burgers.ndim
+    1
+    """
+
+    name: str
+    channels: tuple[str, ...]
+    parameters: tuple[str, ...] = ()
+    domain: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
+    periodic: bool = True
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Smallest and largest value of each parameter that the data hold; what a surrogate was trained on."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Unit of a channel, a parameter, or of "t" and "x", where known."""
+
+    def __post_init__(self) -> None:
+        if not self.channels:
+            raise ValueError(f"Problem {self.name!r} has no channels. Name at least one field, e.g. channels=('u',).")
+        names = self.channels + self.parameters
+        if len(set(names)) < len(names):
+            raise ValueError(f"Problem {self.name!r} names a channel or parameter twice: {names}. Names must differ.")
+        if not 1 <= len(self.domain) <= 3:
+            raise ValueError(f"Problem {self.name!r} has {len(self.domain)} axes; expected 1 to 3 (low, high) pairs.")
+        for low, high in self.domain:
+            if not (isfinite(low) and isfinite(high) and low < high):
+                raise ValueError(f"Problem {self.name!r} has the axis ({low}, {high}); expected finite low < high.")
+        unknown = set(self.ranges) - set(self.parameters)
+        if unknown:
+            raise ValueError(f"Problem {self.name!r} has ranges for {sorted(unknown)}, not among {self.parameters}.")
+
+    @property
+    def ndim(self) -> int:
+        """Number of spatial dimensions D."""
+        return len(self.domain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description; `from_dict` is its inverse."""
+        return {
+            "name": self.name,
+            "channels": list(self.channels),
+            "parameters": list(self.parameters),
+            "domain": [list(axis) for axis in self.domain],
+            "periodic": self.periodic,
+            "ranges": {name: list(pair) for name, pair in self.ranges.items()},
+            "units": dict(self.units),
+        }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Problem:
+        known = {f.name for f in fields(cls)}
+        if unknown := set(description) - known:
+            raise ValueError(f"A problem has no field {sorted(unknown)}; expected some of {sorted(known)}.")
+        values = dict(description)
+        values["channels"] = tuple(values["channels"])
+        values["parameters"] = tuple(values.get("parameters", ()))
+        values["domain"] = tuple((float(low), float(high)) for low, high in values["domain"])
+        values["ranges"] = {name: (float(low), float(high)) for name, (low, high) in values.get("ranges", {}).items()}
+        return cls(**values)
