@@ -1,0 +1,104 @@
+"""What every model is to the rest of the package: a map from an initial state to a trajectory."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class TrajectoryModel(nn.Module):
+    """u(t, x | u₀, p): initial states, points, query times and PDE parameters in; the whole trajectory out.
+
+    A bare network: times are scaled (the training horizon is (0, 1]), fields and parameters normalised.
+    `forward` is `query(encode(…), t)`; calling the two apart lets one encoding serve many query times.
+    """
+
+    ndim: int
+    channels: int
+    params: int
+
+    def forward(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"] | None = None,
+    ) -> Float[Tensor, "b t *x c"]:
+        check_shapes(self, u0, grid, t, params)
+        return self.query(self.encode(u0, grid, params), t)
+
+    @abstractmethod
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Any:
+        """Whatever of the initial state does not depend on the query times."""
+
+    @abstractmethod
+    def query(self, latent: Any, t: Tensor) -> Float[Tensor, "b t *x c"]:
+        """The solution at times `t` from what `encode` gave."""
+
+    @torch.no_grad()
+    def predict(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"] | None = None,
+        *,
+        times_per_chunk: int | None = None,
+    ) -> Float[Tensor, "b t *x c"]:
+        """`forward` without gradients, with values checked, in chunks of query times that bound the memory.
+
+        Query times do not interact, so the chunks give the same answer as all times at once.
+        """
+        check_shapes(self, u0, grid, t, params)
+        check_finite(u0=u0, grid=grid, t=t, params=params)
+        if times_per_chunk is not None and times_per_chunk < 1:
+            raise ValueError(f"times_per_chunk is {times_per_chunk}; expected at least 1, or None for all at once.")
+        latent = self.encode(u0, grid, params)
+        chunks = t.split(times_per_chunk or max(t.shape[-1], 1), dim=-1)
+        return torch.cat([self.query(latent, chunk) for chunk in chunks], dim=1)
+
+
+def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor | None) -> None:
+    """Raise a `ValueError` that names expected and got; only shapes are read, so nothing waits for the device."""
+    name = type(model).__name__
+    if u0.ndim < 3 or u0.shape[-1] != model.channels:
+        raise ValueError(
+            f"{name} expects u0 of shape (batch, *space, {model.channels}), got {tuple(u0.shape)}. "
+            "The last axis holds the channels."
+        )
+    batch, space = u0.shape[0], tuple(u0.shape[1:-1])
+    if tuple(grid.shape) not in ((*space, model.ndim), (batch, *space, model.ndim)):
+        raise ValueError(
+            f"{name} expects a grid of shape {(*space, model.ndim)}, or {(batch, *space, model.ndim)} if samples "
+            f"differ, got {tuple(grid.shape)}. Give the coordinates of the points at which u0 is known."
+        )
+    if t.ndim not in (1, 2) or (t.ndim == 2 and t.shape[0] != batch):
+        raise ValueError(
+            f"{name} expects times of shape (t,), or ({batch}, t) if samples differ, got {tuple(t.shape)}. "
+            "Wrap a single time in a list."
+        )
+    if model.params and (params is None or tuple(params.shape) != (batch, model.params)):
+        got = "none" if params is None else tuple(params.shape)
+        raise ValueError(
+            f"{name} expects PDE parameters of shape ({batch}, {model.params}), got {got}. "
+            f"It was built with params={model.params}."
+        )
+    if not model.params and params is not None:
+        raise ValueError(
+            f"{name} was built without PDE parameters, got some of shape {tuple(params.shape)}. "
+            "Build it with params= their number, or leave them out."
+        )
+
+
+def check_finite(**tensors: Tensor | None) -> None:
+    """Raise a `ValueError` that names the first tensor with NaN or infinite values and how many there are."""
+    for name, values in tensors.items():
+        if values is not None and (bad := int((~values.isfinite()).sum())):
+            raise ValueError(
+                f"{name} has {bad} non-finite values among {values.numel()}; expected finite numbers. "
+                "Remove or repair those samples first."
+            )

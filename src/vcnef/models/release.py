@@ -1,0 +1,109 @@
+"""Checkpoints of the authors' release: their names of the weights -> ours, sizes read off the shapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from vcnef.models.interface import check_finite
+from vcnef.models.vcnef import VCNeF, vcnef
+
+PARTS = [
+    (r"initial_value_encoder", r"encoder.linear"),
+    (r"patch_encoding_(small|large)\.conv", r"encoder.scales.<\1>"),
+    (r"coordinates_encoder", r"coordinates.linear"),
+    (r"coordinate_encoding_(small|large)\.Wr", r"coordinates.fourier.<\1>.frequencies"),
+    (r"coordinate_encoding_(small|large)\.mlp", r"coordinates.fourier.<\1>.mlp"),
+    (r"transformer\.norm", r"blocks.<last>"),
+    (r"transformer\.layers\.(\d+)", r"blocks.\1"),
+    (r"vcnef\.layers\.(\d+)\.self_attention", r"modulations.\1.attention"),
+    (r"vcnef\.layers\.(\d+)\.norm", r"modulations.\1.attention_norm"),
+    (r"vcnef\.layers\.(\d+)\.neural_field\.norm1", r"modulations.\1.modulation_norm"),
+    (r"vcnef\.layers\.(\d+)\.neural_field\.x_projection", r"modulations.\1.scale"),
+    (r"vcnef\.layers\.(\d+)\.neural_field\.coordinates_projection", r"modulations.\1.branch.lift"),
+    (r"vcnef\.layers\.(\d+)\.neural_field\.coordinates_mlp\.1", r"modulations.\1.branch.residual.0"),
+    (r"vcnef\.layers\.(\d+)\.neural_field\.coordinates_mlp\.3", r"modulations.\1.branch.residual.2"),
+    (r"vcnef\.layers\.(\d+)\.neural_field", r"modulations.\1"),
+    (r"vcnef\.norm", r"decoder.norm"),
+    (r"final_mlp", r"decoder.mlps.0"),
+    (r"(?:patch_decod\w+|de_embedding)_(small|large)\.conv\.0", r"decoder.grow.<\1>"),
+    (r"(?:patch_decod\w+|de_embedding)_(small|large)\.conv\.2", r"decoder.paint.<\1>"),
+    (r"final_conv", r"decoder.mix"),
+    (r"decoder\.(\d)", r"decoder.mlp.\1"),
+]
+"""Where a part lives there and here; the first rule that matches the start of a name is used."""
+
+LAYERS = {
+    "query_projection": "query",
+    "key_projection": "key",
+    "value_projection": "value",
+    "out_projection": "out",
+    "linear1": "mlp.0",
+    "linear2": "mlp.2",
+    "norm1": "attention_norm",
+    "norm2": "mlp_norm",
+}
+"""What a layer is called there and here, inside a part."""
+
+
+def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads: int = 8) -> VCNeF:
+    """A VCNeF with the weights of the authors' release, computing what their code computes.
+
+    checkpoint: their state dict, their saved dictionary with `model_state_dict`, or the path of a `.pt` with either.
+    heads: the one size that no weight tells; the release's default is 8.
+    """
+    theirs = _state_dict(checkpoint)
+    check_finite(**theirs)
+    depth = _count(theirs, r"transformer\.layers\.(\d+)\.")
+    places = {"<small>": "0", "<large>": "1", "<last>": str(depth)}
+    state = {_rename(name, places): weight for name, weight in theirs.items()}
+    if "decoder.mix.weight" in state:  # a 1 × 1 convolution there, a linear map here
+        state["decoder.mix.weight"] = state["decoder.mix.weight"].flatten(1)
+
+    pointwise = "encoder.linear.weight" in state
+    embedding = state["encoder.linear.weight" if pointwise else "encoder.scales.0.0.weight"]
+    if not pointwise and embedding.ndim != ndim + 2:
+        raise ValueError(f"The checkpoint is of a {embedding.ndim - 2}D model, not {ndim}D. Pass ndim to match.")
+    channels = len(state["decoder.mlp.2.bias" if pointwise else "decoder.mix.bias"])
+    model = vcnef(
+        ndim,
+        channels,
+        params=embedding.shape[1] - channels - ndim,
+        variant="release",
+        width=len(state["decoder.norm.weight"]),
+        heads=heads,
+        depth=depth,
+        modulations=_count(theirs, r"vcnef\.layers\.(\d+)\."),
+        patches=() if pointwise else (4, 16),
+    )
+    model.load_state_dict(state)
+    return model.eval()
+
+
+def _state_dict(checkpoint: Mapping[str, Any] | str | Path) -> dict[str, Tensor]:
+    if not isinstance(checkpoint, Mapping):
+        checkpoint = torch.load(checkpoint, map_location="cpu", weights_only=True)
+    weights = checkpoint.get("model_state_dict", checkpoint)
+    # Data-parallel and compiled models save their weights under a prefix.
+    return {re.sub(r"^(module\.|_orig_mod\.)+", "", name): weight for name, weight in weights.items()}
+
+
+def _rename(name: str, places: Mapping[str, str]) -> str:
+    for theirs, ours in PARTS:
+        renamed, hits = re.subn(f"^{theirs}(?=\\.)", ours, name)
+        if hits:
+            break
+    else:
+        raise ValueError(f"{name!r} is no weight of the VCNeF release. Pass the state dict of one of its models.")
+    for theirs, ours in (*LAYERS.items(), *places.items()):
+        renamed = renamed.replace(theirs, ours)
+    return renamed
+
+
+def _count(state: Mapping[str, Tensor], pattern: str) -> int:
+    return 1 + max((int(match[1]) for name in state if (match := re.match(pattern, name))), default=-1)

@@ -1,0 +1,165 @@
+"""VCNeF: the only file that knows how its parts fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.models.interface import TrajectoryModel
+from vcnef.nn.attention import ATTENTION
+from vcnef.nn.blocks import TransformerBlock
+from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LinearCoordinates
+from vcnef.nn.decoders import PatchDecoder, PointDecoder
+from vcnef.nn.encoders import PatchEncoder, PointEncoder
+from vcnef.nn.modulation import CoordinateBranch, ModulationBlock
+
+
+class Latent(NamedTuple):
+    """An encoded initial state: its tokens, the features of the points, and the sides of the grid."""
+
+    tokens: Float[Tensor, "b 1 s d"]
+    space: Float[Tensor, "_ s d"]
+    sides: tuple[int, ...]
+
+
+class VCNeF(TrajectoryModel):
+    """Vectorized conditional neural field (Hagnberger, Kalimuthu, Musekamp, Niepert; ICML 2024), in 1D, 2D and 3D.
+
+    Z⁰ = encoder(u₀ ‖ x ‖ p),  Zⁿ⁺¹ = Transformer_Block(Zⁿ),  Zᵐ⁺¹ = Modulation_Block(C(t, x), Zᵐ),  u = decoder(Z)
+
+    All query times go through one forward pass and never see each other; points do, by self-attention.
+    """
+
+    def __init__(
+        self,
+        encoder: PointEncoder | PatchEncoder,
+        coordinates: LinearCoordinates | FourierCoordinates,
+        decoder: PointDecoder | PatchDecoder,
+        blocks: nn.Sequential,
+        modulations: nn.ModuleList,
+        *,
+        ndim: int,
+        channels: int,
+        params: int,
+    ) -> None:
+        super().__init__()
+        self.ndim, self.channels, self.params = ndim, channels, params
+        self.encoder = encoder
+        self.coordinates = coordinates
+        self.blocks = blocks
+        self.modulations = modulations
+        self.decoder = decoder
+
+    def encode(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
+        params: Float[Tensor, "b p"] | None = None,
+    ) -> Latent:
+        per_sample = grid if grid.ndim == u0.ndim else grid.unsqueeze(0)
+        tokens = self.blocks(self.encoder(u0, per_sample, params))
+        return Latent(tokens.unsqueeze(1), self.coordinates.encode_space(per_sample), u0.shape[1:-1])
+
+    def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        coordinates = Coordinates(self.coordinates.encode_time(t if t.ndim == 2 else t.unsqueeze(0)), latent.space)
+        tokens = latent.tokens
+        for modulation in self.modulations:
+            tokens = modulation(tokens, coordinates)
+        return self.decoder(tokens, latent.sides)
+
+
+SIZES = {
+    1: {"width": 96, "depth": 3, "modulations": 3, "patches": ()},
+    2: {"width": 256, "depth": 1, "modulations": 6, "patches": (4, 16)},
+    3: {"width": 256, "depth": 1, "modulations": 6, "patches": (4, 16)},
+}
+"""The paper's sizes by number of dimensions (its table of hyper-parameters)."""
+
+POINTS_PER_PATCH = {"paper": {1: 1, 2: 1, 3: 2}, "release": {1: 2, 2: 2, 3: 2}}
+"""How many points stand for a patch in its coordinates; the paper's 2D and 3D parameter counts imply different ones."""
+
+
+def vcnef(
+    ndim: int,
+    channels: int,
+    params: int = 0,
+    *,
+    variant: str = "paper",
+    width: int | None = None,
+    heads: int = 8,
+    depth: int | None = None,
+    modulations: int | None = None,
+    patches: tuple[int, ...] | None = None,
+    attention: str = "linear",
+    conditioning: str = "scale",
+    periodic: bool = True,
+    dropout: float = 0.0,
+) -> VCNeF:
+    """Build a VCNeF; sizes left out are the paper's for that `ndim`.
+
+    variant: "paper" has the published parameter counts; "release" is what the authors' code computes, with a linear map
+        for the MLP on the coordinates of each modulation block and one MLP shared by the decoders of all patch sizes.
+    depth, modulations: number of transformer blocks on the initial state and of modulation blocks.
+    patches: patch sizes, e.g. (4, 16); () makes a token of every point, and points may then be scattered.
+    attention: "linear", "softmax", or "none" (ablation).
+    conditioning: "scale", or "scale_shift" (ablation).
+    periodic: how a grid whose sides are not whole patches is continued; of no effect otherwise.
+    """
+    _check_choice("ndim", ndim, SIZES)
+    _check_choice("variant", variant, POINTS_PER_PATCH)
+    _check_choice("attention", attention, [*ATTENTION, "none"])
+    _check_choice("conditioning", conditioning, ["scale", "scale_shift"])
+    given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
+    width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
+    _check_sizes(channels=channels, width=width, modulations=modulations, heads=heads)
+    _check_patches(patches)
+    patches, inputs, release = tuple(patches), channels + ndim + params, variant == "release"
+    # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
+    activation = nn.GELU if patches else nn.ReLU
+
+    def attend() -> nn.Module | None:
+        return None if attention == "none" else ATTENTION[attention](width, heads)
+
+    def modulate() -> ModulationBlock:
+        branch = CoordinateBranch(width, activation, nonlinear=not release, residual=bool(patches))
+        shift = conditioning == "scale_shift"
+        return ModulationBlock(width, attend(), branch, activation, shift=shift, dropout=dropout)
+
+    if patches:
+        encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
+        coordinates = FourierCoordinates(ndim, width, patches, POINTS_PER_PATCH[variant][ndim])
+        decoder = PatchDecoder(ndim, width, channels, patches, shared_mlp=release)
+    else:
+        encoder = PointEncoder(inputs, width)
+        coordinates = LinearCoordinates(ndim, width)
+        decoder = PointDecoder(width, channels)
+    blocks = [TransformerBlock(width, attend(), activation, dropout) for _ in range(depth)]
+    return VCNeF(
+        encoder,
+        coordinates,
+        decoder,
+        nn.Sequential(*blocks, nn.LayerNorm(width)),
+        nn.ModuleList(modulate() for _ in range(modulations)),
+        ndim=ndim,
+        channels=channels,
+        params=params,
+    )
+
+
+def _check_choice(name: str, value: object, choices: Collection[object]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name} is {size}; expected at least 1.")
+
+
+def _check_patches(patches: Sequence[int]) -> None:
+    if any(size < 2 or size % 2 for size in patches):
+        raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")

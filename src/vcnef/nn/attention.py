@@ -1,0 +1,80 @@
+"""Self-attention over tokens, at linear and at quadratic cost."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from einops import einsum, rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+def positive(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """φ(x) = ELU(x) + 1, the paper's feature map and its σ: x + 1 above zero, exp(x) below."""
+    return F.elu(x) + 1
+
+
+class LinearAttention(nn.Module):
+    """Multi-head attention with the kernel φ(q)·φ(k) (the paper's appendix B.3, after Katharopoulos et al. 2020).
+
+    Per head, out_i = φ(q_i)ᵀ S / φ(q_i)ᵀ k̄ with S = Σ_j φ(k_j) v_jᵀ and k̄ = Σ_j φ(k_j); heads are joined and projected.
+
+    Values and the output projection are folded: with v_j = W x_j + b, S = (Σ_j φ(k_j) x_jᵀ) Wᵀ + k̄ bᵀ, and S times the
+    output projection is one d × d matrix per set of tokens. Same weights, same function, but every product over tokens
+    is d wide instead of d / heads wide, and neither values nor joined heads are ever stored.
+    """
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        _check_heads(width, heads)
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        keys = positive(self.key(tokens))
+        key_sum = rearrange(keys.sum(-2), "... (h e) -> ... h e", h=self.heads)
+        mixing = self._mixing(keys.mT @ tokens, key_sum)
+
+        queries = rearrange(positive(self.query(tokens)), "... s (h e) -> ... s h e", h=self.heads)
+        normaliser = (queries * key_sum.unsqueeze(-3)).sum(-1, keepdim=True)
+        weights = rearrange(queries / (normaliser + 1e-6), "... s h e -> ... s (h e)")
+        return weights @ mixing + self.out.bias
+
+    def _mixing(self, gram: Tensor, key_sum: Tensor) -> Tensor:
+        """The d × d matrix that takes normalised queries to outputs, from Σ_j φ(k_j) x_jᵀ and Σ_j φ(k_j)."""
+        value, bias = (rearrange(w, "(h e) ... -> h e ...", h=self.heads) for w in (self.value.weight, self.value.bias))
+        out = rearrange(self.out.weight, "d (h e) -> h e d", h=self.heads)
+        gram = rearrange(gram, "... (h k) d -> ... h k d", h=self.heads)
+        state = einsum(gram, value, "... h k d, h e d -> ... h k e") + key_sum.unsqueeze(-1) * bias.unsqueeze(-2)
+        return rearrange(state @ out, "... h k d -> ... (h k) d")
+
+
+class SoftmaxAttention(nn.Module):
+    """Scaled dot-product attention, softmax(QKᵀ/√e) V, the paper's "vanilla" attention; quadratic in tokens."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        _check_heads(width, heads)
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        self.out = nn.Linear(width, width)
+
+    def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        queries, keys, values = (
+            rearrange(project(tokens), "... s (h e) -> ... h s e", h=self.heads)
+            for project in (self.query, self.key, self.value)
+        )
+        mixed = F.scaled_dot_product_attention(queries, keys, values)
+        return self.out(rearrange(mixed, "... h s e -> ... s (h e)"))
+
+
+ATTENTION: dict[str, type[nn.Module]] = {"linear": LinearAttention, "softmax": SoftmaxAttention}
+
+
+def _check_heads(width: int, heads: int) -> None:
+    if heads < 1 or width % heads:
+        raise ValueError(f"Width {width} cannot be divided among {heads} heads. Choose a width that is a multiple.")

@@ -1,0 +1,33 @@
+"""Feed-forward network and the transformer block around an attention."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+
+class FeedForward(nn.Sequential):
+    """W₂ act(W₁ x + b₁) + b₂, from `width` through `hidden` to `out` (default: back to `width`)."""
+
+    def __init__(self, width: int, hidden: int, activation: type[nn.Module], out: int | None = None) -> None:
+        super().__init__(nn.Linear(width, hidden), activation(), nn.Linear(hidden, width if out is None else out))
+
+
+class TransformerBlock(nn.Module):
+    """z ← LN(z + Attn(z)); z ← LN(z + MLP(z)): post-norm, MLP four times as wide.
+
+    `attention=None` leaves the attention out (the paper's ablation); tokens then never see each other.
+    """
+
+    def __init__(self, width: int, attention: nn.Module | None, activation: type[nn.Module], dropout: float) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(width)
+        self.mlp = FeedForward(width, 4 * width, activation)
+        self.mlp_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
+        attended = self.attention_norm(attended)
+        return self.mlp_norm(attended + self.dropout(self.mlp(attended)))

@@ -1,0 +1,90 @@
+"""Latent representations of query times and points, kept as separable sums until they must meet."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.nn.blocks import FeedForward
+from vcnef.nn.patches import continue_grid, patch_points, whole_sides
+
+
+class Coordinates(NamedTuple):
+    """Space-time features c[t, s] = time[t] + space[s], stored as t + s rows instead of t · s.
+
+    The leading axis has size 1 where all samples share times or points, which is the usual case, and b otherwise.
+    """
+
+    time: Float[Tensor, "b_or_1 t d"]
+    space: Float[Tensor, "b_or_1 s d"]
+
+
+class LinearCoordinates(nn.Module):
+    """c = W (t ‖ x) + b, the paper's encoding of points; W has one column for t and the others for x."""
+
+    def __init__(self, ndim: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(1 + ndim, width)
+
+    def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
+        return F.linear(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)
+
+    def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        return F.linear(t.unsqueeze(-1), self.linear.weight[:, :1])
+
+
+class FourierCoordinates(nn.Module):
+    """c = PE(t) ‖ LFF(x₁) ‖ … ‖ LFF(x_g) for patches, half of the width for time and half for space.
+
+    The paper encodes every point of a patch; its parameter counts and the authors' release leave room for g = 1 or 2:
+    `points` = 1 is the patch's centre, 2 its first and last corner. Each patch size has its own LFF.
+    """
+
+    def __init__(self, ndim: int, width: int, patches: tuple[int, ...], points: int) -> None:
+        super().__init__()
+        if width % (4 * points):
+            raise ValueError(
+                f"Width {width} cannot hold a time and {points} points per patch. Choose a multiple of {4 * points}."
+            )
+        self.half, self.patches, self.points = width // 2, patches, points
+        self.fourier = nn.ModuleList(LearnableFourier(ndim, self.half, self.half // points) for _ in patches)
+
+    def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
+        grid = continue_grid(grid, whole_sides(grid.shape[1:-1], self.patches))
+        rows = [
+            fourier(patch_points(grid, size, self.points)).flatten(-2)
+            for fourier, size in zip(self.fourier, self.patches, strict=True)
+        ]
+        # Zeros where time stands: a concatenation is a sum of padded vectors, so it is separable too.
+        return F.pad(torch.cat(rows, dim=1), (self.half, 0))
+
+    def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        return F.pad(sinusoidal(t, self.half), (0, self.half))
+
+
+class LearnableFourier(nn.Module):
+    """LFF(x) = MLP((cos(x W) ‖ sin(x W)) / √F) with F/2 learnable frequencies W (Li et al. 2021)."""
+
+    def __init__(self, ndim: int, features: int, out: int) -> None:
+        super().__init__()
+        self.frequencies = nn.Linear(ndim, features // 2, bias=False)
+        self.mlp = FeedForward(features, 32, nn.GELU, out)
+        # About one period over a domain of length one; the paper gives no scale.
+        nn.init.normal_(self.frequencies.weight, std=2 * math.pi)
+
+    def forward(self, x: Float[Tensor, "*b D"]) -> Float[Tensor, "*b f"]:
+        angles = self.frequencies(x)
+        waves = torch.cat((angles.cos(), angles.sin()), dim=-1)
+        return self.mlp(waves / math.sqrt(waves.shape[-1]))
+
+
+def sinusoidal(t: Float[Tensor, "*b"], width: int, scale: float = 5000.0) -> Float[Tensor, "*b d"]:
+    """PE(t) of Vaswani et al., sin and cos in turn, at the position `scale` · t: (0, 1] is spread over thousands."""
+    rates = torch.exp(torch.arange(0, width, 2, device=t.device, dtype=t.dtype) * (-math.log(10000.0) / width))
+    angles = t.unsqueeze(-1) * scale * rates
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)

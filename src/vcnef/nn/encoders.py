@@ -1,0 +1,59 @@
+"""Encoders of the initial state: a token per point, or per patch at several scales."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.nn.patches import continue_field, continue_grid, whole_sides
+
+CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
+
+
+def join_inputs(u0: Tensor, grid: Tensor, params: Tensor | None) -> Float[Tensor, "b *x i"]:
+    """x ‖ u₀ ‖ p at every point, in the release's order; the parameters are the same everywhere."""
+    space = u0.shape[:-1]
+    parts = [grid.expand(*space, -1), u0]
+    if params is not None:
+        parts.append(params.view(len(params), *[1] * (u0.ndim - 2), -1).expand(*space, -1))
+    return torch.cat(parts, dim=-1)
+
+
+class PointEncoder(nn.Module):
+    """z_i = W (x_i ‖ u₀(x_i) ‖ p) + b: a token per point; points in any number and order."""
+
+    def __init__(self, inputs: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, width)
+
+    def forward(
+        self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
+    ) -> Float[Tensor, "b s d"]:
+        return self.linear(join_inputs(u0, grid, params).flatten(1, -2))
+
+
+class PatchEncoder(nn.Module):
+    """A token per patch of p points a side, for each patch size p; the tokens of all sizes stand in one row.
+
+    Two convolutions without overlap, of size p/2 and 2, with GELU between: so the parameter counts and the authors'
+    release have it, where the paper's equation has one linear map. Sides that are not whole patches are continued past
+    their far edges, fields periodically or by their last values, coordinates by their spacing.
+    """
+
+    def __init__(self, ndim: int, inputs: int, width: int, patches: tuple[int, ...], *, periodic: bool) -> None:
+        super().__init__()
+        conv = CONV[ndim]
+        self.patches, self.periodic = patches, periodic
+        self.scales = nn.ModuleList(
+            nn.Sequential(conv(inputs, width // 2, size // 2, size // 2), nn.GELU(), conv(width // 2, width, 2, 2))
+            for size in patches
+        )
+
+    def forward(
+        self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
+    ) -> Float[Tensor, "b s d"]:
+        sides = whole_sides(u0.shape[1:-1], self.patches)
+        inputs = join_inputs(continue_field(u0, sides, self.periodic), continue_grid(grid, sides), params)
+        channels_first = inputs.movedim(-1, 1)
+        return torch.cat([embed(channels_first).flatten(2).mT for embed in self.scales], dim=1)

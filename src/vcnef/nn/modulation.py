@@ -1,0 +1,73 @@
+"""Modulation block: the initial state's tokens scale the features of the queried coordinates."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.nn.attention import positive
+from vcnef.nn.blocks import FeedForward
+from vcnef.nn.coordinates import Coordinates
+
+
+class CoordinateBranch(nn.Module):
+    """MLP(C) of the modulation: g = W₂ act(W₁ c) and, if `residual`, g + MLP(GELU(g)).
+
+    `nonlinear=False` is W₁ c alone, as the authors' release has it. c[t, s] = time[t] + space[s] and W₁ is linear, so
+    W₁ sees t + s rows, not t · s; everything after it runs once per (time, point), shared by all samples of a batch.
+    """
+
+    def __init__(self, width: int, activation: type[nn.Module], *, nonlinear: bool, residual: bool) -> None:
+        super().__init__()
+        self.lift = nn.Linear(width, width)
+        self.project = nn.Sequential(activation(), nn.Linear(width, width)) if nonlinear else nn.Identity()
+        self.residual = FeedForward(width, 2 * width, nn.GELU) if residual else None
+
+    def forward(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
+        time = F.linear(coordinates.time, self.lift.weight)
+        space = self.lift(coordinates.space)
+        field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
+        return field if self.residual is None else field + self.residual(F.gelu(field))
+
+
+class ModulationBlock(nn.Module):
+    """z ← LN(z + Attn(z)); z ← LN(z + W (σ(z W') ∘ MLP(C))); z ← LN(z + MLP(z)), σ = ELU + 1 (the paper's eq. 7).
+
+    Scale only, no shift: the paper's ablation finds that shifting hurts (0.0945 against 0.0824 nRMSE on Burgers);
+    `shift=True` adds it. The time axis of `tokens` may have size one, as it has before the first block: attention and
+    scale are then computed once, not once per query time, and meet the times where they multiply the coordinates.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        attention: nn.Module | None,
+        branch: CoordinateBranch,
+        activation: type[nn.Module],
+        *,
+        shift: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(width)
+        self.branch = branch
+        self.scale = nn.Linear(width, width)
+        self.shift = nn.Linear(width, width) if shift else None
+        self.out = nn.Linear(width, width)
+        self.modulation_norm = nn.LayerNorm(width)
+        self.mlp = FeedForward(width, 4 * width, activation)
+        self.mlp_norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, tokens: Float[Tensor, "b t_or_1 s d"], coordinates: Coordinates) -> Float[Tensor, "b t s d"]:
+        attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
+        attended = self.attention_norm(attended)
+
+        modulated = positive(self.scale(attended)) * self.branch(coordinates)
+        if self.shift is not None:
+            modulated = modulated + self.shift(attended)
+        modulated = self.modulation_norm(attended + self.dropout(self.out(modulated)))
+
+        return self.mlp_norm(modulated + self.dropout(self.mlp(modulated)))
