@@ -1,8 +1,54 @@
-"""Neural surrogates of time-dependent parametric PDEs."""
+"""Neural surrogates of time-dependent parametric PDEs: whole trajectories in one forward pass."""
 
-from vcnef.models.registry import build, list_models
-from vcnef.models.release import from_release
-from vcnef.problem import Problem
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Problem", "build", "from_release", "list_models"]
+if TYPE_CHECKING:
+    from vcnef import data, metrics, pde
+    from vcnef.data import Trajectories, from_arrays, generate, open
+    from vcnef.models.registry import build, list_models
+    from vcnef.models.release import from_release
+    from vcnef.pde import solve
+    from vcnef.problem import Problem
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Problem",
+    "Trajectories",
+    "build",
+    "data",
+    "from_arrays",
+    "from_release",
+    "generate",
+    "list_models",
+    "metrics",
+    "open",
+    "pde",
+    "solve",
+]
+
+_HOMES = {
+    "Problem": "vcnef.problem",
+    "Trajectories": "vcnef.data",
+    "build": "vcnef.models.registry",
+    "from_arrays": "vcnef.data",
+    "from_release": "vcnef.models.release",
+    "generate": "vcnef.data",
+    "list_models": "vcnef.models.registry",
+    "open": "vcnef.data",
+    "solve": "vcnef.pde",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Public names are fetched when first used: `vcnef --help` then does not wait for torch.
+    if name not in __all__:
+        raise AttributeError(f"module 'vcnef' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name) if name in _HOMES else import_module(f"vcnef.{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from math import prod
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+
+POINTS_PER_CHUNK = {False: 2**15, True: 2**22}
+"""Points in flight by default in `predict`, without and with a GPU: fewer than fit, so that caches are used too."""
 
 
 class TrajectoryModel(nn.Module):
@@ -47,24 +51,48 @@ class TrajectoryModel(nn.Module):
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
         params: Float[Tensor, "b p"] | None = None,
         *,
-        times_per_chunk: int | None = None,
+        points_per_chunk: int | None = None,
     ) -> Float[Tensor, "b t *x c"]:
-        """`forward` without gradients, with values checked, in chunks of query times that bound the memory.
+        """`forward` without gradients, with values checked, in chunks of samples and times that bound the memory.
 
-        Query times do not interact, so the chunks give the same answer as all times at once.
+        Neither samples nor query times interact, so chunks give the same answer as all at once. `points_per_chunk` is
+        how many points (samples · times · points of the grid) are in flight; the default fits caches or the GPU.
         """
         check_shapes(self, u0, grid, t, params)
         check_finite(u0=u0, grid=grid, t=t, params=params)
-        if times_per_chunk is not None and times_per_chunk < 1:
-            raise ValueError(f"times_per_chunk is {times_per_chunk}; expected at least 1, or None for all at once.")
-        latent = self.encode(u0, grid, params)
-        chunks = t.split(times_per_chunk or max(t.shape[-1], 1), dim=-1)
-        return torch.cat([self.query(latent, chunk) for chunk in chunks], dim=1)
+        samples, times = _chunk_sizes(u0, points_per_chunk)
+        trajectories = []
+        for start in range(0, max(len(u0), 1), samples):
+            rows = slice(start, start + samples)
+            latent = self.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
+            chunks = _rows(t, rows, shared=1).split(times, dim=-1)
+            trajectories.append(torch.cat([self.query(latent, chunk) for chunk in chunks], dim=1))
+        return torch.cat(trajectories)
+
+
+def _chunk_sizes(u0: Tensor, points_per_chunk: int | None) -> tuple[int, int]:
+    """How many samples, and how many times of each, make a chunk of at most so many points."""
+    budget = POINTS_PER_CHUNK[u0.device.type == "cuda"] if points_per_chunk is None else points_per_chunk
+    if budget < 1:
+        raise ValueError(f"points_per_chunk is {points_per_chunk}; expected at least 1, or None for the default.")
+    points = max(prod(u0.shape[1:-1]), 1)
+    samples = min(max(budget // points, 1), max(len(u0), 1))
+    return samples, max(budget // (points * samples), 1)
+
+
+def _rows(values: Tensor | None, rows: slice, shared: int | None = None) -> Tensor | None:
+    """Those rows of what each sample has for itself; what all samples share, told by its rank, stays whole."""
+    return values if values is None or values.ndim == shared else values[rows]
 
 
 def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor | None) -> None:
     """Raise a `ValueError` that names expected and got; only shapes are read, so nothing waits for the device."""
     name = type(model).__name__
+    for label, values in (("grid", grid), ("t", t), ("params", params)):
+        if values is not None and values.dtype != u0.dtype:
+            raise ValueError(
+                f"{name} expects {label} of u0's type, {u0.dtype}, got {values.dtype}. Convert it with .to(u0.dtype)."
+            )
     if u0.ndim < 3 or u0.shape[-1] != model.channels:
         raise ValueError(
             f"{name} expects u0 of shape (batch, *space, {model.channels}), got {tuple(u0.shape)}. "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -81,16 +82,27 @@ def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads
         modulations=_count(theirs, r"vcnef\.layers\.(\d+)\."),
         patches=() if pointwise else (4, 16),
     )
+    if missing := sorted(set(model.state_dict()) - set(state)):
+        raise ValueError(f"The checkpoint lacks {', '.join(missing)} (our names). Pass a whole state dict.")
     model.load_state_dict(state)
     return model.eval()
 
 
 def _state_dict(checkpoint: Mapping[str, Any] | str | Path) -> dict[str, Tensor]:
     if not isinstance(checkpoint, Mapping):
-        checkpoint = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        checkpoint = _load(Path(checkpoint))
     weights = checkpoint.get("model_state_dict", checkpoint)
     # Data-parallel and compiled models save their weights under a prefix.
     return {re.sub(r"^(module\.|_orig_mod\.)+", "", name): weight for name, weight in weights.items()}
+
+
+def _load(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise ValueError(f"{path} does not exist. Give the path of a .pt file of the release.")
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
+        raise ValueError(f"{path} is no checkpoint that can be read safely: {error}") from error
 
 
 def _rename(name: str, places: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -114,8 +114,12 @@ def vcnef(
     _check_choice("conditioning", conditioning, ["scale", "scale_shift"])
     given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
-    _check_sizes(channels=channels, width=width, modulations=modulations, heads=heads)
-    _check_patches(patches)
+    _check_sizes(1, channels=channels, width=width, heads=heads, modulations=modulations)
+    _check_sizes(0, params=params, depth=depth)
+    if any(size < 2 or size % 2 for size in patches):
+        raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     patches, inputs, release = tuple(patches), channels + ndim + params, variant == "release"
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
     activation = nn.GELU if patches else nn.ReLU
@@ -154,12 +158,7 @@ def _check_choice(name: str, value: object, choices: Collection[object]) -> None
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")
 
 
-def _check_sizes(**sizes: int) -> None:
+def _check_sizes(least: int, **sizes: int) -> None:
     for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} is {size}; expected at least 1.")
-
-
-def _check_patches(patches: Sequence[int]) -> None:
-    if any(size < 2 or size % 2 for size in patches):
-        raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
+        if size < least:
+            raise ValueError(f"{name} is {size}; expected at least {least}.")

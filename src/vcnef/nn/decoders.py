@@ -58,7 +58,7 @@ class PatchDecoder(nn.Module):
             field = field + self._paint(F.gelu(self.grow[k](patches)), self.paint[k], mixing[k])
 
         inside = tuple(slice(side) for side in sides)
-        return rearrange(field[(..., *inside)], "(b t) c ... -> b t ... c", b=tokens.shape[0])
+        return field[(..., *inside)].movedim(1, -1).unflatten(0, tokens.shape[:2])
 
     def _paint(self, patches: Tensor, paint: nn.Module, weights: Tensor) -> Tensor:
         kernel = einsum(paint.weight, weights, "i c ..., o c -> i o ...")

@@ -16,7 +16,7 @@ def join_inputs(u0: Tensor, grid: Tensor, params: Tensor | None) -> Float[Tensor
     space = u0.shape[:-1]
     parts = [grid.expand(*space, -1), u0]
     if params is not None:
-        parts.append(params.view(len(params), *[1] * (u0.ndim - 2), -1).expand(*space, -1))
+        parts.append(params.view(params.shape[0], *[1] * (u0.ndim - 2), -1).expand(*space, -1))
     return torch.cat(parts, dim=-1)
 
 

@@ -1,0 +1,153 @@
+"""Our forward pass and training step against a straightforward twin on the same weights and inputs, as ratios.
+
+    python benchmarks/forward.py [--ndim 1] [--batch 16] [--times 40] [--points 256] [--device cpu] [--json FILE]
+
+The twin is the paper's method written down without the exact algebra: tokens repeated for every query time before the
+first modulation block, coordinates encoded for every sample, values and heads projected apart, fields of both patch
+sizes concatenated. It computes the same function from the same modules, which the script checks before it times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from torch import Tensor
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.models.vcnef import VCNeF
+from vcnef.nn.attention import LinearAttention, positive
+from vcnef.nn.modulation import ModulationBlock
+
+
+def twin_attention(attention: LinearAttention, tokens: Tensor) -> Tensor:
+    split = "... s (h e) -> ... h s e"
+    queries = positive(rearrange(attention.query(tokens), split, h=attention.heads))
+    keys = positive(rearrange(attention.key(tokens), split, h=attention.heads))
+    values = rearrange(attention.value(tokens), split, h=attention.heads)
+    state = torch.einsum("...sk,...se->...ke", keys, values)
+    normaliser = 1 / (torch.einsum("...sk,...k->...s", queries, keys.sum(-2)) + 1e-6)
+    mixed = torch.einsum("...sk,...ke,...s->...se", queries, state, normaliser)
+    return attention.out(rearrange(mixed, "... h s e -> ... s (h e)"))
+
+
+def twin_block(block: ModulationBlock, tokens: Tensor, coordinates: Tensor) -> Tensor:
+    attended = block.attention_norm(tokens + twin_attention(block.attention, tokens))
+    field = block.branch.project(block.branch.lift(coordinates))
+    if block.branch.residual is not None:
+        field = field + block.branch.residual(F.gelu(field))
+    modulated = block.modulation_norm(attended + block.out(positive(block.scale(attended)) * field))
+    return block.mlp_norm(modulated + block.mlp(modulated))
+
+
+def twin_decoder(model: VCNeF, tokens: Tensor, sides: tuple[int, ...]) -> Tensor:
+    decoder = model.decoder
+    if not hasattr(decoder, "patches"):
+        return decoder(tokens, sides)
+    shapes = [tuple(side // size for side in sides) for size in decoder.patches]
+    rows = decoder.norm(tokens).split([torch.Size(shape).numel() for shape in shapes], dim=2)
+    fields = []
+    for k, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
+        latent = decoder.mlps[k % len(decoder.mlps)](row).flatten(0, 1).mT.unflatten(-1, shape)
+        fields.append(decoder.paint[k](F.gelu(decoder.grow[k](latent))))
+    return decoder.mix(torch.cat(fields, dim=1).movedim(1, -1)).unflatten(0, tokens.shape[:2])
+
+
+def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> Tensor:
+    batch, times = len(u0), len(t)
+    tokens = model.encoder(u0, grid.expand(batch, *grid.shape), params)
+    for block in model.blocks[:-1]:
+        attended = block.attention_norm(tokens + twin_attention(block.attention, tokens))
+        tokens = block.mlp_norm(attended + block.mlp(attended))
+    tokens = model.blocks[-1](tokens).unsqueeze(1).repeat(1, times, 1, 1)
+    space = model.coordinates.encode_space(grid.expand(batch, *grid.shape))
+    time_features = model.coordinates.encode_time(t.expand(batch, times))
+    coordinates = time_features.unsqueeze(2) + space.unsqueeze(1)
+    for block in model.modulations:
+        tokens = twin_block(block, tokens, coordinates)
+    return twin_decoder(model, tokens, u0.shape[1:-1])
+
+
+def step(function, model: VCNeF, *inputs: Tensor) -> None:
+    model.zero_grad(set_to_none=True)
+    function(*inputs).square().mean().backward()
+
+
+def seconds(function, device: str, repeats: int) -> float:
+    """Median over repeats after one warm-up."""
+    times = []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        function()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times[1:])
+
+
+def compare(args: argparse.Namespace, variant: str) -> dict[str, float | str]:
+    torch.manual_seed(0)
+    model = vcnef.build("vcnef", ndim=args.ndim, channels=1, params=1, variant=variant).to(args.device).eval()
+    sides = (args.points,) * args.ndim
+    grid = cell_centres(((0.0, 1.0),) * args.ndim, sides, device=args.device)
+    t = torch.linspace(1 / args.times, 1, args.times, device=args.device)
+    inputs = (
+        torch.randn(args.batch, *sides, 1, device=args.device),
+        grid,
+        t,
+        torch.rand(args.batch, 1).to(args.device),
+    )
+
+    def plain(*x: Tensor) -> Tensor:
+        return twin(model, *x)
+
+    with torch.no_grad():
+        difference = max(float((f(*inputs) - plain(*inputs)).abs().max()) for f in (model, model.predict))
+        inference = [seconds(lambda f=f: f(*inputs), args.device, args.repeats) for f in (plain, model, model.predict)]
+    training = [seconds(lambda f=f: step(f, model, *inputs), args.device, args.repeats) for f in (plain, model)]
+    return {
+        "variant": variant,
+        "largest difference": difference,
+        "twin forward [s]": inference[0],
+        "our forward [s]": inference[1],
+        "our predict [s]": inference[2],
+        "forward ratio": inference[0] / inference[1],
+        "predict ratio": inference[0] / inference[2],
+        "twin step [s]": training[0],
+        "our step [s]": training[1],
+        "step ratio": training[0] / training[1],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ndim", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--times", type=int, default=40)
+    parser.add_argument("--points", type=int, default=256, help="points a side")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+
+    rows = [compare(args, variant) for variant in ("paper", "release")]
+    for row in rows:
+        print(
+            "  ".join(f"{key} {value:.3g}" if isinstance(value, float) else f"{value:8s}" for key, value in row.items())
+        )
+    if args.json:
+        where = {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.processor()}
+        case = {key: getattr(args, key) for key in ("ndim", "batch", "times", "points", "device", "repeats")}
+        args.json.write_text(json.dumps({"case": case, **where, "rows": rows}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Bad input raises one clear sentence that names expected and got."""
+
+import jaxtyping
+import pytest
+import torch
+
+import vcnef
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch):
+    """Without the tests' shape checker, as in production, so that our own messages are seen."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture
+def model():
+    return vcnef.build("vcnef", ndim=1, channels=2, params=1, width=8, heads=2)
+
+
+GOOD = {"u0": (3, 10, 2), "grid": (10, 1), "t": (4,), "params": (3, 1)}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"u0": (3, 10, 1)}, r"expects u0 of shape \(batch, \*space, 2\), got \(3, 10, 1\)"),
+        ({"u0": (10, 2)}, r"expects u0 of shape \(batch, \*space, 2\), got \(10, 2\)"),
+        ({"grid": (9, 1)}, r"expects a grid of shape \(10, 1\), or \(3, 10, 1\) if samples differ, got \(9, 1\)"),
+        ({"grid": (10, 2)}, r"got \(10, 2\)"),
+        ({"grid": (2, 10, 1)}, r"got \(2, 10, 1\)"),
+        ({"t": ()}, r"expects times of shape \(t,\), or \(3, t\) if samples differ, got \(\)"),
+        ({"t": (2, 4)}, r"got \(2, 4\)"),
+        ({"t": (3, 4, 1)}, r"got \(3, 4, 1\)"),
+        ({"params": None}, r"expects PDE parameters of shape \(3, 1\), got none"),
+        ({"params": (3, 2)}, r"expects PDE parameters of shape \(3, 1\), got \(3, 2\)"),
+    ],
+)
+def test_wrong_shapes(model, wrong, message):
+    tensors = {name: shape if shape is None else torch.rand(shape) for name, shape in (GOOD | wrong).items()}
+    with pytest.raises(ValueError, match=message):
+        model(**tensors)
+    with pytest.raises(ValueError, match=message):
+        model.predict(**tensors)
+
+
+def test_parameters_that_the_model_does_not_take():
+    model = vcnef.build("vcnef", ndim=1, channels=2, width=8, heads=2)
+    with pytest.raises(ValueError, match=r"built without PDE parameters, got some of shape \(3, 1\)"):
+        model(**{name: torch.rand(shape) for name, shape in GOOD.items()})
+
+
+@pytest.mark.parametrize("name", ["grid", "t", "params"])
+def test_mixed_precision_of_inputs_is_named(model, name):
+    tensors = {key: torch.rand(shape) for key, shape in GOOD.items()}
+    tensors[name] = tensors[name].double()
+    with pytest.raises(ValueError, match=f"expects {name} of u0's type, torch.float32, got torch.float64"):
+        model(**tensors)
+
+
+@pytest.mark.parametrize("name", list(GOOD))
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_not_finite(model, name, value):
+    tensors = {key: torch.rand(shape) for key, shape in GOOD.items()}
+    tensors[name].view(-1)[0] = value
+    with pytest.raises(ValueError, match=f"{name} has 1 non-finite values among {tensors[name].numel()}"):
+        model.predict(**tensors)
+
+
+def test_a_chunk_needs_a_point(model):
+    with pytest.raises(ValueError, match="points_per_chunk is 0; expected at least 1"):
+        model.predict(**{name: torch.rand(shape) for name, shape in GOOD.items()}, points_per_chunk=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"atention": "linear"}, "no option 'atention'; did you mean attention"),
+        ({"banana": 1}, "no option 'banana'. Its options: variant, width"),
+        ({"ndim": 4}, "ndim is 4; expected one of 1, 2, 3"),
+        ({"variant": "arxiv"}, "variant is 'arxiv'; expected one of 'paper', 'release'"),
+        ({"attention": "flash"}, "attention is 'flash'; expected one of 'linear', 'softmax', 'none'"),
+        ({"conditioning": "film"}, "conditioning is 'film'; expected one of 'scale', 'scale_shift'"),
+        ({"patches": (3, 16)}, r"patches is \(3, 16\); expected even sizes"),
+        ({"width": 0}, "width is 0; expected at least 1"),
+        ({"channels": 0}, "channels is 0; expected at least 1"),
+        ({"params": -1}, "params is -1; expected at least 0"),
+        ({"heads": 7}, "Width 96 cannot be divided among 7 heads"),
+        ({"dropout": 1.5}, "dropout is 1.5; expected a probability below 1"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        vcnef.build("vcnef", **({"ndim": 1, "channels": 1} | options))
+
+
+def test_unknown_model():
+    with pytest.raises(ValueError, match="no model 'vcnet'; did you mean vcnef"):
+        vcnef.build("vcnet", ndim=1, channels=1)
+
+
+def test_models_are_listed_with_a_line_each():
+    assert all(line and "\n" not in line for line in vcnef.list_models().values())
+    assert "vcnef" in vcnef.list_models()

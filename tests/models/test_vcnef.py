@@ -1,0 +1,153 @@
+"""What a VCNeF promises whatever its weights: times do not interact, points permute, grids are free."""
+
+import pytest
+import torch
+
+import vcnef
+from vcnef.grid import cell_centres
+
+SIDES = {1: (24,), 2: (32, 16), 3: (16, 16, 16)}
+TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 2}
+
+
+def tiny(ndim, channels=2, params=1, **options):
+    return vcnef.build("vcnef", ndim=ndim, channels=channels, params=params, **(TINY | options)).double().eval()
+
+
+def inputs(ndim, batch=2, times=3, channels=2, params=1, sides=None):
+    sides = SIDES[ndim] if sides is None else sides
+    u0 = torch.randn(batch, *sides, channels, dtype=torch.float64)
+    grid = cell_centres(((0.0, 1.0),) * ndim, sides, dtype=torch.float64)
+    return u0, grid, torch.rand(times, dtype=torch.float64), torch.rand(batch, params, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"),
+    [
+        ({"ndim": 1, "channels": 1, "params": 1}, 793_825),
+        ({"ndim": 1, "channels": 3, "params": 2}, 794_307),
+        ({"ndim": 2, "channels": 4}, 11_779_436),
+        ({"ndim": 3, "channels": 5}, 27_335_041),
+    ],
+)
+def test_the_published_parameter_counts(sizes, count):
+    assert sum(p.numel() for p in vcnef.build("vcnef", **sizes).parameters()) == count
+
+
+@pytest.mark.parametrize("variant", ["paper", "release"])
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_all_times_at_once_are_one_at_a_time(ndim, variant):
+    model, (u0, grid, t, params) = tiny(ndim, variant=variant), inputs(ndim)
+    together = model(u0, grid, t, params)
+    assert together.shape == (2, 3, *SIDES[ndim], 2)
+    for k in range(3):
+        torch.testing.assert_close(together[:, k : k + 1], model(u0, grid, t[k : k + 1], params))
+
+
+@pytest.mark.parametrize("points_per_chunk", [1, 40, 100, None])
+def test_prediction_in_chunks_is_the_forward_pass(points_per_chunk):
+    model, (u0, grid, t, params) = tiny(1), inputs(1, batch=3, times=5)
+    expected = model(u0, grid, t, params)
+    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=points_per_chunk), expected)
+    own_t, own_grid = t.expand(3, -1), grid.expand(3, -1, -1)
+    torch.testing.assert_close(model.predict(u0, own_grid, own_t, params, points_per_chunk=points_per_chunk), expected)
+
+
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_shared_times_and_grids_equal_repeated_ones(ndim):
+    model, (u0, grid, t, params) = tiny(ndim), inputs(ndim)
+    repeated = model(u0, grid.expand(2, *grid.shape), t.expand(2, -1), params)
+    torch.testing.assert_close(model(u0, grid, t, params), repeated)
+
+
+def test_samples_may_have_their_own_times_and_grids():
+    model, (u0, grid, _, params) = tiny(1), inputs(1)
+    t, grids = torch.rand(2, 4, dtype=torch.float64), torch.stack((grid, grid**2))
+    both = model(u0, grids, t, params)
+    for k in range(2):
+        torch.testing.assert_close(both[k : k + 1], model(u0[k : k + 1], grids[k], t[k], params[k : k + 1]))
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_scattered_points_in_any_dimension_permute(ndim):
+    model = tiny(ndim, patches=())
+    u0, t, params = torch.randn(2, 11, 2).double(), torch.rand(3).double(), torch.rand(2, 1).double()
+    points, order = torch.rand(11, ndim).double(), torch.randperm(11)
+    torch.testing.assert_close(model(u0, points, t, params)[:, :, order], model(u0[:, order], points[order], t, params))
+
+
+def test_a_grid_is_its_points():
+    model, (u0, grid, t, params) = tiny(2, patches=()), inputs(2, sides=(4, 6))
+    as_points = model(u0.flatten(1, 2), grid.flatten(0, 1), t, params)
+    torch.testing.assert_close(model(u0, grid, t, params), as_points.unflatten(2, (4, 6)))
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize(("ndim", "sides"), [(2, (40, 17)), (2, (5, 100)), (3, (16, 7, 20)), (1, (100,)), (1, (1,))])
+def test_any_sides_are_accepted(ndim, sides, periodic):
+    model, (u0, grid, t, params) = tiny(ndim, patches=(4, 16), periodic=periodic), inputs(ndim, sides=sides)
+    u = model(u0, grid, t, params)
+    assert u.shape == (2, 3, *sides, 2)
+    assert u.isfinite().all()
+
+
+def test_a_periodic_field_on_odd_sides_is_that_of_whole_periods():
+    """Continuing 24 = 1.5 patches periodically to 32 is what a grid over 1⅓ periods would have shown."""
+    model = tiny(1, patches=(16,))
+    long_grid = cell_centres(((0.0, 4 / 3),), 32, dtype=torch.float64)
+    long_u0 = torch.sin(2 * torch.pi * long_grid).expand(1, 32, 2)
+    t, params = torch.rand(2).double(), torch.rand(1, 1).double()
+    short = model(long_u0[:, :24], long_grid[:24], t, params)
+    torch.testing.assert_close(short, model(long_u0, long_grid, t, params)[:, :, :24])
+
+
+def test_refining_the_grid_converges():
+    """Point-wise attention is a quadrature, so the answer at a point settles as the grid is refined."""
+    model, t, params = tiny(1, channels=1), torch.rand(2).double(), torch.rand(1, 1).double()
+
+    def at_quarters(n):
+        grid = cell_centres(((0.0, 1.0),), n, dtype=torch.float64)
+        u = model(torch.sin(2 * torch.pi * grid).unsqueeze(0), grid, t, params)
+        return u[0, :, n // 10 :: n // 5, 0]  # the centres of fifths stay cell centres when n is 5 times an odd number
+
+    coarse, fine, finest = (at_quarters(5 * 3**k) for k in (1, 2, 3))
+    assert (finest - fine).norm() < 0.5 * (fine - coarse).norm()
+
+
+@pytest.mark.parametrize("attention", ["linear", "softmax", "none"])
+@pytest.mark.parametrize("conditioning", ["scale", "scale_shift"])
+@pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4, 16)), (2, (16,)), (3, (4,))])
+def test_every_option_runs_and_has_gradients_everywhere(ndim, patches, attention, conditioning):
+    model = tiny(ndim, patches=patches, attention=attention, conditioning=conditioning).train()
+    model(*inputs(ndim)).square().sum().backward()
+    assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+
+
+def test_parameters_matter_and_times_matter():
+    model, (u0, grid, t, params) = tiny(1), inputs(1)
+    u = model(u0, grid, t, params)
+    assert not torch.allclose(u, model(u0, grid, t, params + 1))
+    assert not torch.allclose(u, model(u0, grid, t + 0.5, params))
+
+
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_precisions(ndim):
+    model = tiny(ndim)
+    u0, grid, t, params = inputs(ndim)
+    exact = model(u0, grid, t, params)
+    single = [x.float() for x in (u0, grid, t, params)]
+    model.float()
+    torch.testing.assert_close(model(*single), exact.float(), rtol=1e-4, atol=1e-5)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = model(*single)
+    assert (half.double() - exact).norm() < 0.05 * exact.norm()
+
+
+def test_derivatives_in_time_are_exact():
+    """Forward-mode through the model, as a physics-informed loss needs it, agrees with differences."""
+    model, (u0, grid, t, params) = tiny(1), inputs(1)
+    latent = model.encode(u0, grid, params)
+    _, rate = torch.func.jvp(lambda s: model.query(latent, s), (t,), (torch.ones_like(t),))
+    step = 1e-6
+    difference = (model.query(latent, t + step) - model.query(latent, t - step)) / (2 * step)
+    torch.testing.assert_close(rate, difference, rtol=1e-5, atol=1e-7)

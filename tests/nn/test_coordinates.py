@@ -1,0 +1,57 @@
+import pytest
+import torch
+
+from vcnef.grid import cell_centres
+from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LearnableFourier, LinearCoordinates, sinusoidal
+from vcnef.nn.modulation import CoordinateBranch
+
+
+def test_linear_coordinates_are_one_linear_layer_on_t_and_x():
+    encode = LinearCoordinates(2, 8).double()
+    t, points = torch.rand(3, 4, dtype=torch.float64), torch.rand(3, 5, 2, dtype=torch.float64)
+    joined = torch.cat((t[:, :, None, None].expand(-1, -1, 5, 1), points[:, None].expand(-1, 4, -1, -1)), dim=-1)
+    separable = encode.encode_time(t).unsqueeze(2) + encode.encode_space(points).unsqueeze(1)
+    torch.testing.assert_close(separable, encode.linear(joined))
+
+
+@pytest.mark.parametrize("points", [1, 2])
+def test_fourier_coordinates_are_a_concatenation(points):
+    encode = FourierCoordinates(2, 16, (4, 8), points).double()
+    grid = cell_centres(((0.0, 1.0),) * 2, 16, dtype=torch.float64).unsqueeze(0)
+    t = torch.rand(1, 3, dtype=torch.float64)
+    space, time = encode.encode_space(grid), encode.encode_time(t)
+    assert space.shape == (1, 16 + 4, 16)
+    assert torch.count_nonzero(space[..., :8]) == torch.count_nonzero(time[..., 8:]) == 0
+    torch.testing.assert_close(time[..., :8], sinusoidal(t, 8))
+    centre_or_corner = grid[:, 4:8, :4].mean((1, 2)) if points == 1 else grid[:, 4, 0]
+    first = encode.fourier[0](centre_or_corner)
+    torch.testing.assert_close(space[:, 4, 8 : 8 + first.shape[-1]], first)
+
+
+def test_the_branch_on_sums_is_the_branch_on_joined_coordinates():
+    branch = CoordinateBranch(8, torch.nn.ReLU, nonlinear=True, residual=True).double()
+    coordinates = Coordinates(torch.randn(1, 3, 8, dtype=torch.float64), torch.randn(1, 5, 8, dtype=torch.float64))
+    joined = coordinates.time.unsqueeze(2) + coordinates.space.unsqueeze(1)
+    field = branch.project(branch.lift(joined))
+    expected = field + branch.residual(torch.nn.functional.gelu(field))
+    torch.testing.assert_close(branch(coordinates), expected)
+
+
+def test_sinusoidal_time_is_the_transformers_encoding():
+    encoded = sinusoidal(torch.tensor([0.002]), 6)
+    rates = [10000 ** (-2 * k / 6) for k in range(3)]
+    expected = torch.tensor([f(10.0 * rate) for rate in torch.tensor(rates) for f in (torch.sin, torch.cos)])
+    torch.testing.assert_close(encoded[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients():
+    fourier = LearnableFourier(2, 8, 4).double()
+    x = torch.rand(3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(fourier, x)
+    linear = LinearCoordinates(2, 4).double()
+    assert torch.autograd.gradcheck(linear.encode_space, x.unsqueeze(0))
+
+
+def test_a_width_that_cannot_hold_the_points_is_refused():
+    with pytest.raises(ValueError, match=r"Width 12 cannot hold a time and 2 points per patch. Choose a multiple of 8"):
+        FourierCoordinates(2, 12, (4,), 2)

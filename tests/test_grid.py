@@ -1,0 +1,28 @@
+import pytest
+import torch
+
+from vcnef.grid import axes, cell_centres, spacing
+
+
+def test_cell_centres_exclude_the_ends():
+    grid = cell_centres([(0.0, 1.0)], 4)
+    assert torch.equal(grid[:, 0], torch.tensor([0.125, 0.375, 0.625, 0.875]))
+
+
+def test_axes_and_spacing_of_a_box():
+    grid = cell_centres([(0.0, 1.0), (-1.0, 1.0), (0.0, 3.0)], (4, 8, 6))
+    assert grid.shape == (4, 8, 6, 3)
+    assert [len(line) for line in axes(grid)] == [4, 8, 6]
+    assert torch.equal(grid[1, 2, 3], torch.stack([line[i] for line, i in zip(axes(grid), (1, 2, 3), strict=True)]))
+    assert spacing(grid) == pytest.approx((0.25, 0.25, 0.5))
+
+
+def test_what_is_no_uniform_grid_is_refused():
+    with pytest.raises(ValueError, match="not uniform"):
+        spacing(torch.tensor([[0.0], [1.0], [3.0]]))
+    with pytest.raises(ValueError, match="at least two points"):
+        spacing(torch.zeros(1, 1))
+    with pytest.raises(ValueError, match="not a tensor-product grid"):
+        axes(torch.rand(10, 2))
+    with pytest.raises(ValueError, match="does not fit 1 axes"):
+        cell_centres([(0.0, 1.0)], (4, 4))

@@ -1,0 +1,62 @@
+"""The house's table of rooms: a room imports only from the rooms below it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import vcnef
+
+SOURCE = Path(vcnef.__file__).parent
+GROUND = {"problem", "grid"}
+
+MAY_USE = {
+    "problem": set(),
+    "grid": set(),
+    "nn": {"kernels"},
+    "kernels": set(),
+    "pde": set(),
+    "metrics": set(),
+    "models": {"nn", "kernels"},
+    "data": {"pde"},
+    "surrogate": {"models", "data"},
+    "training": {"models", "data", "metrics", "pde", "surrogate"},
+    "evaluation": {"models", "data", "metrics", "pde", "surrogate"},
+    "plots": set(),
+    "report": {"plots"},
+    "config": {"models", "data"},
+    "cli": None,
+    "__init__": None,
+}
+"""Rooms that a room may use beside the ground floor and itself; None is everything."""
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "vcnef":
+            parts = node.module.split(".")
+            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            rooms |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("vcnef.")}
+    return rooms
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_room_uses_only_what_lies_below(path):
+    own = room(path)
+    assert own in MAY_USE, f"{own} has no place in the table of rooms"
+    allowed = MAY_USE[own]
+    if allowed is not None:
+        beyond = imported_rooms(path) - allowed - GROUND - {own, "__version__"}
+        assert not beyond, f"{path.relative_to(SOURCE)} uses {sorted(beyond)}; {own} may use {sorted(allowed | GROUND)}"
+
+
+def test_no_relative_imports():
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path} has a relative import"

@@ -1,0 +1,21 @@
+"""The public surface: stable names, importable one by one, in wheels as in a checkout."""
+
+import subprocess
+import sys
+
+import vcnef
+
+
+def test_every_public_name_is_there():
+    for name in vcnef.__all__:
+        assert getattr(vcnef, name) is not None
+    assert set(vcnef.__all__) <= set(dir(vcnef))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    assert not hasattr(vcnef, "banana")
+
+
+def test_importing_the_package_does_not_import_torch():
+    script = "import sys, vcnef; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
