@@ -1,0 +1,49 @@
+"""The `vcnef` command. Each file here is a verb: a function of the file's name, whose docstring is its help.
+
+A verb's file imports nothing heavy at its top, so that `vcnef --help` is quick.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import typer
+
+# Typer has carried its own copy of click since 0.2x; the base class of usage errors is found through either.
+_USAGE_ERROR = typer.BadParameter.__mro__[2]
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run one verb. Bad input is one plain sentence on stderr and exit code 2."""
+    try:
+        command = typer.main.get_command(_app())
+        status = command.main(args=arguments, prog_name="vcnef", standalone_mode=False)
+    except _USAGE_ERROR as error:
+        _stop(error.format_message(), 2)
+    except (ValueError, OSError) as error:
+        _stop(str(error), 2)
+    except (typer.Abort, KeyboardInterrupt):
+        _stop("Stopped.", 130)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _app() -> typer.Typer:
+    app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    app.callback()(_describe)
+    for verb in pkgutil.iter_modules(__path__):
+        if not verb.name.startswith("_"):
+            module = import_module(f"{__name__}.{verb.name}")
+            app.command(verb.name, no_args_is_help=False)(getattr(module, verb.name))
+    return app
+
+
+def _describe() -> None:
+    """Neural surrogates of time-dependent parametric PDEs."""
+
+
+def _stop(message: str, status: int) -> NoReturn:
+    sys.stderr.write(message.rstrip() + "\n")
+    sys.exit(status)

@@ -1,0 +1,43 @@
+"""`--set name=value` on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """Values by name: `nu=0.001` a number, `nu=0.001,0.01` a list, `nu=0.001:1` a (low, high) range."""
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not (name and equals and text):
+            raise ValueError(f"--set {setting} is not understood; write --set name=value, e.g. --set nu=0.001.")
+        if name in parsed:
+            raise ValueError(f"--set names {name} twice; several values are written --set {name}=0.001,0.01.")
+        parsed[name] = _value(text)
+    return parsed
+
+
+def share_out(settings: Mapping[str, Any], *known: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
+    """The settings that belong to each of several groups of known names."""
+    from vcnef.pde.equation import suggestion
+
+    names = [name for group in known for name in group]
+    for name in settings:
+        if name not in names:
+            raise ValueError(f"{what} has nothing called {name!r} to set. {suggestion(name, names)}")
+    return [{name: value for name, value in settings.items() if name in group} for group in known]
+
+
+def _value(text: str) -> Any:
+    if "," in text:
+        return [_value(part) for part in text.split(",") if part]
+    if ":" in text:
+        return tuple(_value(part) for part in text.split(":"))
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)

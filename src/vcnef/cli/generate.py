@@ -1,0 +1,62 @@
+"""`vcnef generate`: data sets from seeds."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def generate(
+    equation: Annotated[str, typer.Argument(help="advection, burgers, cns1d, cns2d or cns3d")],
+    samples: Annotated[int, typer.Option(help="Trajectories per data set.")] = 1000,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A parameter or an option of the initial states: nu=0.001, several values: nu=0.001,0.01, "
+            "or a range that each sample draws from: nu=0.001:1.",
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="An .hdf5 file, or a folder for files under the benchmark's names.")] = Path(
+        "data"
+    ),
+    seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    resolution: Annotated[int | None, typer.Option(help="Cells along each axis; by default the benchmark's.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Output times, the initial one included.")] = None,
+    horizon: Annotated[float | None, typer.Option(help="The last time.")] = None,
+    generation: Annotated[
+        str, typer.Option(help="documented, or 2022 for the benchmark's first files.")
+    ] = "documented",
+    batch: Annotated[int | None, typer.Option(help="Trajectories solved at once.")] = None,
+    store_stride: Annotated[int, typer.Option(help="Store every so many cells only.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted file.")] = False,
+) -> None:
+    """Generate trajectories of an equation and write them in the benchmark's HDF5 layout.
+
+    A killed run is continued with --resume and ends with the same bytes. Under torchrun several processes share
+    one run.
+    """
+    from vcnef.cli._progress import progress
+    from vcnef.cli._settings import parse_settings, share_out
+    from vcnef.data.generator import generate as make
+    from vcnef.pde import equation as find
+
+    model = find(equation, generation=generation)
+    params, initial = share_out(parse_settings(settings or []), model.defaults, model.initial_options, what=equation)
+    first = os.environ.get("RANK", "0") == "0"
+    begun = time.monotonic()
+    with progress(quiet=not first) as report:
+        paths = make(
+            model, samples=samples, params=params, seed=seed, device=device, out=out, generation=generation,
+            resume=resume, progress=report, resolution=resolution, frames=frames, horizon=horizon, batch=batch,
+            store_stride=store_stride, **initial,
+        )  # fmt: skip
+    for path in paths if first else ():
+        typer.echo(f"{path}: {samples} trajectories, {path.stat().st_size / 1e6:.1f} MB")
+    if first:
+        typer.echo(f"Done in {time.monotonic() - begun:.1f} s.")

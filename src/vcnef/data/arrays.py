@@ -1,0 +1,151 @@
+"""Plain arrays in: NumPy, torch or xarray, with sensible names and coordinates where none are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vcnef.data.trajectories import Trajectories
+from vcnef.grid import cell_centres
+from vcnef.problem import Problem
+
+Domain = tuple[tuple[float, float], ...]
+
+
+def from_arrays(
+    u: Any,
+    *,
+    t: Any = None,
+    x: Any = None,
+    params: Mapping[str, Any] | None = None,
+    channels: Sequence[str] | None = None,
+    name: str = "custom",
+    periodic: bool = True,
+) -> Trajectories:
+    """Trajectories from an array `u [samples, times, *space, channels]` (NumPy, torch or xarray.DataArray).
+
+    `t`: times, by default equally spaced from 0 to 1. `x`: the coordinates along the axis, a sequence of them for
+    several axes, or a whole grid `[*x D]` (with one space axis and D > 1: scattered points); by default the cell
+    centres of the unit box. `params`: per name one value, or one per sample. A labelled array brings its own
+    coordinates. An equation's `name` ("burgers", ...) says which symmetries hold.
+    """
+    if hasattr(u, "dims"):
+        from vcnef.data.labelled import unpack
+
+        labels = unpack(u)
+        given = {"t": t, "x": x, "params": params, "channels": channels}
+        labels |= {key: value for key, value in given.items() if value is not None}
+        return from_arrays(**labels, name=name, periodic=periodic)
+    fields = as_tensor(u, "u")
+    if not 4 <= fields.ndim <= 6:
+        raise ValueError(
+            f"u has shape {tuple(fields.shape)}; expected [samples, times, 1 to 3 space axes, channels]. "
+            "Add a missing axis with u[None] (one sample) or u[..., None] (one channel)."
+        )
+    check_finite(fields, "u")
+    grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
+    names, columns = make_params(params or {}, len(fields))
+    problem = Problem(name, make_channels(channels, fields.shape[-1]), names, domain, periodic)
+    return Trajectories(fields, make_times(t, fields.shape[1]), grid, columns, problem)
+
+
+def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
+    """A tensor of any array of real numbers."""
+    try:
+        if isinstance(array, Tensor):
+            return array.detach().to(dtype)
+        values = np.asarray(array)
+        if values.dtype.kind not in "fiub":
+            raise TypeError(f"its type is {values.dtype}")
+        # A copy of our own: torch would otherwise share (or refuse) the caller's read-only memory.
+        return torch.from_numpy(np.array(values, dtype={torch.float32: "f4", torch.float64: "f8"}[dtype]))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not an array of real numbers ({error}).") from None
+
+
+def check_finite(u: Tensor, what: str) -> None:
+    bad = ~torch.isfinite(u.flatten(1)).all(dim=1)
+    if bad.any():
+        first = int(bad.nonzero()[0])
+        raise ValueError(f"{what} has NaN or infinity in {int(bad.sum())} trajectories, first in {first}; remove them.")
+
+
+def make_times(t: Any, frames: int) -> Tensor:
+    if t is None:
+        return torch.linspace(0.0, 1.0, frames, dtype=torch.float64).float()
+    times = as_tensor(t, "t", torch.float64)
+    if times.shape != (frames,):
+        raise ValueError(f"t has shape {tuple(times.shape)}; expected ({frames},), one time for each frame of u.")
+    if not torch.isfinite(times).all() or (times.diff() <= 0).any():
+        raise ValueError("t is not increasing and finite; sort the frames by time.")
+    return times.float()
+
+
+def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if channels is None:
+        return ("u",) if count == 1 else tuple(f"u{i + 1}" for i in range(count))
+    if isinstance(channels, str) or len(channels) != count:
+        raise ValueError(f"channels are {channels!r}; expected {count} names, one for each channel of u.")
+    return tuple(str(channel) for channel in channels)
+
+
+def make_params(params: Mapping[str, Any], samples: int) -> tuple[tuple[str, ...], Tensor]:
+    """Names and the [samples, p] table of parameters given by name."""
+    columns = []
+    for name, value in params.items():
+        column = as_tensor(value, f"params[{name!r}]")
+        if column.ndim > 1 or column.numel() not in (1, samples):
+            got = tuple(column.shape)
+            raise ValueError(f"params[{name!r}] has shape {got}; expected one value or {samples}, one per sample.")
+        if not torch.isfinite(column).all():
+            raise ValueError(f"params[{name!r}] has NaN or infinity; expected finite numbers.")
+        columns.append(column.reshape(-1).expand(samples))
+    return tuple(params), torch.stack(columns, dim=1) if columns else torch.zeros(samples, 0)
+
+
+def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
+    """The grid `[*x D]` and its box, from axes, from a whole grid, or of the unit box when nothing is given."""
+    if x is None:
+        domain = ((0.0, 1.0),) * len(shape)
+        return cell_centres(domain, shape), domain
+    if isinstance(x, list | tuple) and len(x) == len(shape) and all(np.ndim(axis) == 1 for axis in x):
+        lines = [as_tensor(axis, "x", torch.float64) for axis in x]
+    else:
+        points = as_tensor(x, "x", torch.float64)
+        if points.ndim == len(shape) + 1 and tuple(points.shape[:-1]) == shape:
+            return _whole_grid(points)
+        lines = [points]
+    if tuple(len(line) for line in lines) != shape or any(line.ndim != 1 for line in lines):
+        got = tuple(tuple(line.shape) for line in lines)
+        raise ValueError(f"x has axes of shape {got}; expected lengths {shape}, the space axes of u.")
+    grid = torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).float()
+    return grid, tuple(box(line.numpy()) for line in lines)
+
+
+def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
+    ndim = points.shape[-1]
+    if ndim > 3 or not torch.isfinite(points).all():
+        raise ValueError(f"x has {ndim} coordinates per point; expected 1 to 3, all finite.")
+    if points.ndim == ndim + 1:
+        lines = [points.movedim(axis, 0).reshape(points.shape[axis], -1, ndim)[:, 0, axis] for axis in range(ndim)]
+        return points.float(), tuple(box(line.numpy()) for line in lines)
+    low, high = points.flatten(0, -2).amin(dim=0), points.flatten(0, -2).amax(dim=0)
+    return points.float(), tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def box(line: np.ndarray) -> tuple[float, float]:
+    """The interval whose cells have these centres, to the six digits that single precision leaves."""
+    if len(line) < 2 or not np.isfinite(line).all() or (np.diff(line) <= 0).any():
+        raise ValueError(f"x has an axis of {len(line)} points that is not increasing; expected two or more, sorted.")
+    half = (float(line[-1]) - float(line[0])) / (len(line) - 1) / 2
+    return round_digits(float(line[0]) - half, 2 * half), round_digits(float(line[-1]) + half, 2 * half)
+
+
+def round_digits(value: float, scale: float) -> float:
+    """Rounded to a thousandth of `scale`, if that is all that separates it from a shorter number."""
+    short = float(f"{value:.6g}") if abs(value) > 1e-3 * scale else 0.0
+    return short if abs(short - value) < 1e-3 * scale else value

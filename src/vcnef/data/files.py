@@ -1,0 +1,98 @@
+"""NumPy and NetCDF files, described for reading."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from vcnef.data.arrays import from_arrays, make_params
+from vcnef.data.source import Source
+from vcnef.data.views import View
+from vcnef.problem import Problem
+
+Params = Mapping[str, float] | None
+
+
+def describe_npy(path: Path, view: View, params: Params = None) -> Source:
+    """One array `u [n t *x c]`; it is mapped, so that only the frames and points asked for are read."""
+    with speaking_of(path):
+        u = np.load(path, mmap_mode="r", allow_pickle=False)
+        return _source(path, view, u, params=params or {})
+
+
+def describe_npz(path: Path, view: View, params: Params = None) -> Source:
+    """Arrays `u`, and if known `t`, `x`, `params [n p]` and `problem` as `Trajectories.save` writes them."""
+    with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
+        if "u" not in arrays:
+            raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
+        problem = Problem.from_dict(json.loads(str(arrays["problem"]))) if "problem" in arrays else None
+        table = {name: arrays["params"][:, i] for i, name in enumerate(problem.parameters)} if problem else {}
+        given = params if params is not None else table
+        t, x = (arrays.get(name) for name in ("t", "x"))
+        return _source(path, view, arrays["u"], t=t, x=x, params=given, problem=problem)
+
+
+def describe_netcdf(path: Path, view: View, params: Params = None) -> Source:
+    """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
+    import xarray as xr
+
+    from vcnef.data.labelled import fields_of, unpack
+
+    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf") as dataset:
+        labels = unpack(fields_of(dataset))
+        given = params if params is not None else labels.pop("params")
+        u, t, x = labels["u"], labels["t"], labels["x"]
+        channels = labels.get("channels") or (("u",) if u.shape[-1] == 1 else None)
+        problem = None
+        if channels and "domain" in dataset.attrs:
+            box = tuple((float(low), float(high)) for low, high in np.reshape(dataset.attrs["domain"], (-1, 2)))
+            periodic = bool(dataset.attrs.get("periodic", 1))
+            problem = Problem(str(dataset.attrs.get("problem", path.stem)), channels, tuple(given), box, periodic)
+        return _source(path, view, u, t=t, x=x, params=given, channels=channels, problem=problem)
+
+
+@contextmanager
+def speaking_of(path: Path) -> Iterator[None]:
+    """Whatever goes wrong inside is said in one sentence that names the file."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{path} {text if text.startswith('has ') else f'cannot be used: {text}'}.") from None
+    except (OSError, EOFError, KeyError, IndexError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
+        reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
+
+
+def _source(path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, problem=None) -> Source:
+    """Checks and defaults are those of `from_arrays`, tried on the first trajectory alone."""
+    if u.dtype.kind not in "fiu" or u.ndim < 4 or not len(u):
+        raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
+    first = from_arrays(u[:1], t=t, x=x, channels=channels or (problem.channels if problem else None), name=path.stem)
+    if len(first.t) < 1:
+        raise ValueError(f"has shape {u.shape}; expected at least one time")
+    names, table = make_params(params, len(u))
+    known = replace(problem or first.problem, parameters=names, ranges={})
+    frames = view.frames(first.t.numpy())
+    points = view.points(first.resolution, periodic=known.periodic)
+    read = _reader(path, u, (frames, *points))
+    return Source(path, first.t[frames], first.grid[points], table, known, {}, read)
+
+
+def _reader(path: Path, u: np.ndarray, selection: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:
+    def read(rows: np.ndarray) -> np.ndarray:
+        block = np.asarray(u[(slice(int(rows[0]), int(rows[-1]) + 1), *selection)][rows - rows[0]], dtype=np.float32)
+        if not torch.isfinite(torch.from_numpy(block)).all():
+            bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
+            raise ValueError(f"{path} has NaN or infinity in trajectory {rows[bad.argmax()]}; remove it from the file.")
+        return block
+
+    return read

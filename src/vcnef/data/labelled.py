@@ -1,0 +1,82 @@
+"""Labelled arrays (xarray): names of dimensions, coordinates and parameters, in and out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from vcnef.grid import axes
+
+if TYPE_CHECKING:
+    from vcnef.data.trajectories import Trajectories
+
+SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
+SPACE = ("x", "y", "z")
+SYNONYMS = {
+    "n": SAMPLE, "b": SAMPLE, "batch": SAMPLE, "trajectory": SAMPLE, "time": TIME,
+    "c": CHANNEL, "channels": CHANNEL, "field": CHANNEL, "variable": CHANNEL,
+}  # fmt: skip
+
+
+def unpack(array: Any) -> dict[str, Any]:
+    """The arguments of `from_arrays` that a `DataArray` holds: u in our layout, and the coordinates it has."""
+    array = array.rename({dim: SYNONYMS[dim] for dim in array.dims if dim in SYNONYMS})
+    space = tuple(axis for axis in SPACE if axis in array.dims)
+    unknown = [str(dim) for dim in array.dims if dim not in (SAMPLE, TIME, CHANNEL, *space)]
+    if unknown or not space or TIME not in array.dims:
+        raise ValueError(
+            f"The labelled array has the dimensions {tuple(array.dims)}; expected {SAMPLE}, {TIME}, {CHANNEL} and "
+            "some of x, y, z. Rename them with array.rename(...)."
+        )
+    missing = [dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims]
+    ordered = array.expand_dims(missing).transpose(SAMPLE, TIME, *space, CHANNEL)
+    labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": None}
+    if TIME in ordered.coords:
+        labels["t"] = ordered[TIME].values
+    if all(axis in ordered.coords for axis in space):
+        labels["x"] = tuple(ordered[axis].values for axis in space)
+    if CHANNEL in array.coords and array[CHANNEL].ndim == 1:
+        labels["channels"] = tuple(str(name) for name in array[CHANNEL].values)
+    elif CHANNEL in missing and array.name is not None:
+        labels["channels"] = (str(array.name),)
+    labels["params"] = {
+        str(name): coordinate.values
+        for name, coordinate in array.coords.items()
+        if name not in array.dims and coordinate.dims in ((), (SAMPLE,)) and coordinate.dtype.kind in "fiu"
+    }
+    return labels
+
+
+def fields_of(dataset: xr.Dataset) -> xr.DataArray:
+    """One array with a channel dimension out of the variables that live in space and time."""
+    dataset = dataset.rename({dim: SYNONYMS[dim] for dim in dataset.dims if dim in SYNONYMS})
+    fields = {name: each for name, each in dataset.data_vars.items() if TIME in each.dims and set(SPACE) & {*each.dims}}
+    if not fields:
+        raise ValueError(f"has no variable over {TIME} and x; its variables are {sorted(map(str, dataset.data_vars))}")
+    rest = [name for name, each in dataset.data_vars.items() if name not in fields and each.dims in ((), (SAMPLE,))]
+    named = [each.assign_coords({name: dataset[name] for name in rest}) for each in fields.values()]
+    if len(named) == 1:
+        return named[0]
+    index = xr.IndexVariable(CHANNEL, [str(name) for name in fields])
+    return xr.concat([each.rename(None) for each in named], dim=index, coords="minimal", compat="override")
+
+
+def to_dataset(data: Trajectories) -> xr.Dataset:
+    """One variable per channel over (sample, t, x, ...), one per parameter over (sample,)."""
+    problem = data.problem
+    space = SPACE[: problem.ndim]
+    u = data.u.cpu().numpy()
+    dims = (SAMPLE, TIME, *space)
+    variables: dict[str, Any] = {name: (dims, u[..., i]) for i, name in enumerate(problem.channels)}
+    variables |= {name: ((SAMPLE,), data.params[:, i].cpu().numpy()) for i, name in enumerate(problem.parameters)}
+    lines = zip(space, axes(data.grid), strict=True)
+    coordinates: dict[str, Any] = {name: line.cpu().numpy() for name, line in lines}
+    coordinates[TIME] = data.t.cpu().numpy()
+    dataset = xr.Dataset(variables, coords=coordinates)
+    for name, unit in problem.units.items():
+        if name in dataset.variables:
+            dataset[name].attrs["units"] = unit
+    box = np.array(problem.domain, dtype=np.float64).ravel()
+    return dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box)

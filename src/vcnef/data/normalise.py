@@ -1,0 +1,138 @@
+"""Scales that a network likes: fields per channel, parameters, and times, each invertible and storable as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+BLOCK_BYTES = 64 * 2**20
+DECADES = 10.0
+"""A positive parameter whose largest value is this many times its smallest is scaled in its logarithm."""
+
+
+@dataclass(frozen=True, eq=False)
+class Normaliser:
+    """Per channel (u − mean) / std, of log u where `log` says so."""
+
+    channels: tuple[str, ...]
+    mean: Float[Tensor, " c"]
+    std: Float[Tensor, " c"]
+    log: Bool[Tensor, " c"]
+
+    @classmethod
+    def fit(cls, data: Any, log: Sequence[str] = ()) -> Normaliser:
+        """Mean and standard deviation over samples, times and space of training data; never of valid or test data.
+
+        `log` names positive channels (density, pressure) to be normalised in their logarithm.
+        """
+        if data.subset not in (None, "train"):
+            raise ValueError(f"A normaliser is fitted on training data; got the {data.subset} split.")
+        channels = data.problem.channels
+        if unknown := set(log) - set(channels):
+            raise ValueError(f"log names {sorted(unknown)}; the channels are {', '.join(channels)}.")
+        in_log = torch.tensor([name in log for name in channels])
+        count, total, squares = 0, torch.zeros(len(channels)).double(), torch.zeros(len(channels)).double()
+        for values in _blocks(data):
+            if (values[:, in_log] <= 0).any():
+                raise ValueError(f"log names {sorted(log)}, but not all their values are positive.")
+            values = torch.where(in_log, values.clamp_min(1e-30).log(), values)
+            count += len(values)
+            total += values.sum(dim=0)
+            squares += values.square().sum(dim=0)
+        mean = total / count
+        std = (squares / count - mean.square()).clamp_min(0.0).sqrt()
+        # A channel that never changes is shifted only; single precision would otherwise blow up its noise.
+        std = torch.where(std > 1e-6 * mean.abs().clamp_min(1e-12), std, 1.0)
+        return cls(channels, mean.float(), std.float(), in_log)
+
+    def normalise(self, u: Float[Tensor, "*n c"]) -> Float[Tensor, "*n c"]:
+        return (torch.where(self.log, u.clamp_min(1e-30).log(), u) - self.mean) / self.std
+
+    def denormalise(self, z: Float[Tensor, "*n c"]) -> Float[Tensor, "*n c"]:
+        u = z * self.std + self.mean
+        # The unused branch must stay finite, or its gradient would be 0 · ∞.
+        return torch.where(self.log, torch.where(self.log, u, 0.0).exp(), u)
+
+    def to(self, device: torch.device | str) -> Normaliser:
+        return Normaliser(self.channels, self.mean.to(device), self.std.to(device), self.log.to(device))
+
+    def to_dict(self) -> dict[str, Any]:
+        lists = {name: getattr(self, name).tolist() for name in ("mean", "std", "log")}
+        return {"channels": list(self.channels), **lists}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Normaliser:
+        mean, std, log = (torch.tensor(record[name]) for name in ("mean", "std", "log"))
+        return cls(tuple(record["channels"]), mean.float(), std.float(), log.bool())
+
+
+@dataclass(frozen=True)
+class ParameterScale:
+    """Each parameter to about [−1, 1] over the training range, in its logarithm (base 10) where it spans decades."""
+
+    centre: tuple[float, ...]
+    half_width: tuple[float, ...]
+    log: tuple[bool, ...]
+
+    @classmethod
+    def fit(cls, ranges: Mapping[str, tuple[float, float]]) -> ParameterScale:
+        log = tuple(low > 0 and high >= DECADES * low for low, high in ranges.values())
+        ends = torch.tensor([list(pair) for pair in ranges.values()], dtype=torch.float64).reshape(-1, 2)
+        ends = torch.where(torch.tensor(log, dtype=torch.bool)[:, None], ends.clamp_min(1e-300).log10(), ends)
+        low, high = ends.unbind(dim=1)
+        half = torch.where(high > low, (high - low) / 2, 1.0)
+        return cls(tuple(((low + high) / 2).tolist()), tuple(half.tolist()), log)
+
+    def scale(self, params: Float[Tensor, "*b p"]) -> Float[Tensor, "*b p"]:
+        columns = zip(params.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)
+        scaled = [((value.log10() if log else value) - centre) / half for value, centre, half, log in columns]
+        return torch.stack(scaled, dim=-1) if scaled else params
+
+    def unscale(self, scaled: Float[Tensor, "*b p"]) -> Float[Tensor, "*b p"]:
+        columns = zip(scaled.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)
+        params = [10 ** (z * half + centre) if log else z * half + centre for z, centre, half, log in columns]
+        return torch.stack(params, dim=-1) if params else scaled
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """All three scales of a training set: fields, parameters, and times, whose horizon becomes 1."""
+
+    fields: Normaliser
+    params: ParameterScale
+    horizon: float
+
+    @classmethod
+    def fit(cls, data: Any, log: Sequence[str] = ()) -> Scaling:
+        horizon = float(f"{float(data.t[-1] - data.t[0]):.7g}")
+        return cls(Normaliser.fit(data, log), ParameterScale.fit(data.problem.ranges), horizon)
+
+    def times(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*b t"]:
+        """Times since the initial state, with the training horizon as 1."""
+        return t / self.horizon
+
+    def to(self, device: torch.device | str) -> Scaling:
+        return Scaling(self.fields.to(device), self.params, self.horizon)
+
+    def to_dict(self) -> dict[str, Any]:
+        params = {name: list(getattr(self.params, name)) for name in ("centre", "half_width", "log")}
+        return {"fields": self.fields.to_dict(), "params": params, "horizon": self.horizon}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Scaling:
+        params = ParameterScale(*(tuple(record["params"][name]) for name in ("centre", "half_width", "log")))
+        return cls(Normaliser.from_dict(record["fields"]), params, float(record["horizon"]))
+
+
+def _blocks(data: Any):
+    """The values of all fields, `[points c]` in double precision, a block of trajectories at a time."""
+    each = 4 * len(data.t) * data.grid[..., 0].numel() * len(data.problem.channels)
+    size = max(1, BLOCK_BYTES // each)
+    for first in range(0, len(data), size):
+        rows = torch.arange(first, min(first + size, len(data)))
+        yield data.read(rows).flatten(0, -2).cpu().double()

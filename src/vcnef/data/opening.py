@@ -1,0 +1,81 @@
+"""Files of trajectories, opened by suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vcnef.data import files, pdebench
+from vcnef.data.source import Source
+from vcnef.data.stored import StoredTrajectories, store
+from vcnef.data.trajectories import Trajectories
+from vcnef.data.views import View
+
+Reader = Callable[[Path, View, Mapping[str, float] | None], Source]
+READERS: dict[str, Reader] = {
+    ".hdf5": pdebench.describe,
+    ".h5": pdebench.describe,
+    ".nc": files.describe_netcdf,
+    ".npy": files.describe_npy,
+    ".npz": files.describe_npz,
+}
+MEMORY_SHARE = 0.5
+"""Data larger than this share of the machine's memory stay in their files."""
+
+
+def open(
+    path: str | Path | Sequence[str | Path],
+    space_stride: int = 1,
+    time_stride: int = 1,
+    horizon: float | None = None,
+    *,
+    params: Mapping[str, Any] | None = None,
+    stream: bool | None = None,
+) -> Trajectories | StoredTrajectories:
+    """Open one file, or several with the same grid, times and channels as one data set.
+
+    Strides and the horizon (a physical time) are applied while reading; the rest of a file is never touched.
+    `params` give parameters that a file does not name, one value for all files or one for each. `stream` keeps the
+    fields in their files (True) or reads them now (False); by default whichever the machine's memory allows.
+    """
+    paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
+    if not paths:
+        raise ValueError("There is no file to open; give at least one path.")
+    view = View(space_stride, time_stride, horizon)
+    sources = tuple(
+        _reader(each)(each, view, values) for each, values in zip(paths, _per_file(params, paths), strict=True)
+    )
+    stored = store(sources)
+    if stream is None:
+        stream = stored.nbytes > MEMORY_SHARE * machine_memory()
+    return stored if stream else stored.load()
+
+
+def machine_memory() -> float:
+    """Bytes of memory in this machine; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def _reader(path: Path) -> Reader:
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if path.suffix not in READERS:
+        raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}.")
+    return READERS[path.suffix]
+
+
+def _per_file(params: Mapping[str, Any] | None, paths: list[Path]) -> list[dict[str, float] | None]:
+    if params is None:
+        return [None] * len(paths)
+    for name, value in params.items():
+        if isinstance(value, list | tuple) and len(value) != len(paths):
+            raise ValueError(f"params[{name!r}] has {len(value)} values for {len(paths)} files; give one for each.")
+    return [
+        {name: float(value[i] if isinstance(value, list | tuple) else value) for name, value in params.items()}
+        for i in range(len(paths))
+    ]

@@ -1,0 +1,172 @@
+"""The benchmark's HDF5 layout, read: one dataset per field, coordinates beside them, parameters as attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import torch
+from torch import Tensor
+
+from vcnef.data.arrays import box, make_params
+from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
+from vcnef.data.names import FileName, parse_name
+from vcnef.data.source import Source, runs
+from vcnef.data.views import View
+from vcnef.problem import Problem
+
+FIELD_KEYS = {"density": "density", "pressure": "pressure", "vx": "Vx", "vy": "Vy", "vz": "Vz"}
+"""Dataset of each channel; a single channel is stored as `tensor`."""
+AXIS_KEYS = ("x-coordinate", "y-coordinate", "z-coordinate")
+TIME_KEY = "t-coordinate"
+PARAMETER_KEYS = {"beta": "beta", "nu": "Nu", "eta": "eta", "zeta": "zeta"}
+"""Attribute of each parameter."""
+SCALAR_PROBLEMS = {("beta",): "advection", ("nu",): "burgers"}
+
+
+def describe(path: Path, view: View, params: Mapping[str, float] | None = None) -> Source:
+    """Look at everything in a file but its fields. `params` replace what the file says of its parameters."""
+    name = parse_name(path.stem) or FileName("", {})
+    with reading(path) as file:
+        notes = record(file, "problem")
+        keys = _field_keys(file, notes)
+        lines = [increasing(file, key) for key in AXIS_KEYS if key in file]
+        leading, shape = _shape(file, keys, lines)
+        times = _times(file, shape[1])
+        if notes:
+            problem, table = _noted_problem(file, notes, shape[0], params)
+        else:
+            names, table = make_params(params if params is not None else _values(file, name), shape[0])
+            problem = _benchmark_problem(name, path.stem, keys, lines, names)
+        _check_complete(file)
+        selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
+        attributes = _attributes(file, name)
+    t = torch.from_numpy(times[selection[0]]).float()
+    thin = [torch.from_numpy(line[cut]) for line, cut in zip(lines, selection[1:], strict=True)]
+    grid = torch.stack(torch.meshgrid(*thin, indexing="ij"), dim=-1).float()
+    read = partial(_read, path, tuple(keys.values()), leading, selection, (len(t), *grid.shape[:-1], len(keys)))
+    return Source(path, t, grid, table, problem, attributes, read)
+
+
+def _read(path: Path, keys: tuple[str, ...], leading: Any, selection: Any, shape: Any, rows: np.ndarray) -> np.ndarray:
+    """Fields of sorted rows, fetched from the file by strided selections."""
+    u = np.empty((len(rows), *shape), dtype=np.float32)
+    with reading(path) as file:
+        for channel, key in enumerate(keys):
+            for first, last, place in runs(rows):
+                # The last axis is thinned here: a disk reads whole lines anyway, and HDF5 skips points slowly.
+                lines = file[key][(*leading, slice(first, last), *selection[:-1])]
+                u[place : place + last - first, ..., channel] = lines[..., selection[-1]]
+        bad = ~np.isfinite(u.reshape(len(u), -1)).all(axis=1)
+        if bad.any():
+            raise FileError(f"has NaN or infinity in trajectory {rows[bad.argmax()]}; remove it from the file.")
+    return u
+
+
+def _field_keys(file: h5py.File, notes: Mapping[str, Any]) -> dict[str, str]:
+    """Channel name to dataset name, in the order of the channels."""
+    axes = sum(key in file for key in AXIS_KEYS)
+    if "tensor" in file:
+        keys = {notes.get("channels", ["u"])[0]: "tensor"}
+    elif notes.get("channels"):
+        keys = {name: FIELD_KEYS.get(name, name) for name in notes["channels"]}
+    elif any(key in file for key in FIELD_KEYS.values()):
+        keys = {name: FIELD_KEYS[name] for name in ("density", "pressure", *("vx", "vy", "vz")[:axes])}
+    else:
+        raise FileError(f"has neither 'tensor' nor 'density'; it holds {sorted(file)[:8]}.")
+    for key in keys.values():
+        numbers(file, key)
+    return keys
+
+
+def _shape(file: h5py.File, keys: Mapping[str, str], lines: list[np.ndarray]) -> tuple[Any, tuple[int, ...]]:
+    """Leading indices to drop, and the shape [n t *x] that the fields then have."""
+    numbers(file, AXIS_KEYS[0])
+    shapes = {key: file[key].shape for key in keys.values()}
+    shape = next(iter(shapes.values()))
+    if len(set(shapes.values())) > 1:
+        raise FileError(f"has fields of different shapes: {shapes}.")
+    # Some early files carry one more axis in front, of length one, from the devices they were made on.
+    leading = (0,) if len(shape) == len(lines) + 3 and shape[0] == 1 else ()
+    inner = shape[len(leading) :]
+    points = tuple(len(line) for line in lines)
+    if len(inner) != len(points) + 2 or inner[2:] != points or not inner[0]:
+        expected = ", ".join(["samples", "times", *map(str, points)])
+        raise FileError(f"has fields of shape {shape}; expected [{expected}] beside its coordinates.")
+    return leading, inner
+
+
+def _times(file: h5py.File, frames: int) -> np.ndarray:
+    times = increasing(file, TIME_KEY)
+    # The benchmark writes one time more than there are frames.
+    if len(times) not in (frames, frames + 1):
+        raise FileError(f"has {len(times)} times in {TIME_KEY!r} for {frames} frames; expected {frames} or one more.")
+    return times[:frames]
+
+
+def _noted_problem(file: h5py.File, notes: Mapping[str, Any], samples: int, given: Any) -> tuple[Problem, Tensor]:
+    """Problem and parameters of a file of ours, which describes itself."""
+    try:
+        problem = Problem.from_dict(notes)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FileError(f"has an attribute 'problem' that does not describe one ({error}).") from None
+    if given is not None:
+        names, table = make_params(given, samples)
+        return Problem.from_dict(notes | {"parameters": names, "ranges": {}}), table
+    names = problem.parameters
+    table = numbers(file, "params")[()] if names else np.zeros((samples, 0))
+    if table.shape != (samples, len(names)) or not np.isfinite(table).all():
+        raise FileError(f"has 'params' of shape {table.shape}; expected finite ({samples}, {len(names)}) for {names}.")
+    return problem, torch.from_numpy(table.astype(np.float32))
+
+
+def _benchmark_problem(
+    name: FileName, stem: str, keys: Mapping[str, str], lines: list[np.ndarray], parameters: tuple[str, ...]
+) -> Problem:
+    """The problem of a file that does not describe itself: by its name, its fields or its parameters."""
+    fluid = f"cns{len(lines)}d" if "density" in keys else ""
+    scalar = SCALAR_PROBLEMS.get(parameters, "") if len(lines) == 1 else ""
+    domain = tuple(box(line) for line in lines)
+    return Problem(name.problem or fluid or scalar or stem, tuple(keys), parameters, domain, name.periodic)
+
+
+def _values(file: h5py.File, name: FileName) -> dict[str, float]:
+    expected = ("eta", "zeta") if "tensor" not in file else tuple(name.params) or ("beta", "nu")
+    stored = {each: number(file, PARAMETER_KEYS[each]) for each in expected if PARAMETER_KEYS[each] in file.attrs}
+    if not stored and not name.params:
+        raise FileError(
+            "names its parameters neither in its attributes nor in a file name of the benchmark; "
+            "pass them, e.g. params={'nu': 0.001}, or params={} if there are none."
+        )
+    for key in stored.keys() & name.params.keys():
+        if not np.isclose(stored[key], name.params[key], rtol=1e-5, atol=0.0):
+            raise FileError(
+                f"has {key} = {stored[key]:g} in its attributes but {name.params[key]:g} in its name; "
+                f"pass the right one as params={{{key!r}: ...}}."
+            )
+    return {**name.params, **stored}
+
+
+def _attributes(file: h5py.File, name: FileName) -> dict[str, Any]:
+    """What else is known: the Mach number of the initial states, and how the file was made."""
+    attributes = record(file, "attributes") | ({"recipe": recipe} if (recipe := record(file, "recipe")) else {})
+    if "M" in file.attrs:
+        attributes["mach"] = number(file, "M")
+    elif name.mach is not None:
+        attributes["mach"] = name.mach
+    if name.initial:
+        attributes["initial"] = name.initial
+    return attributes
+
+
+def _check_complete(file: h5py.File) -> None:
+    if "attempts" not in file:
+        return
+    attempts = numbers(file, "attempts")[()]
+    if missing := int((attempts < 0).sum()):
+        done = f"{attempts.size - missing} of {attempts.size}"
+        raise FileError(f"is unfinished: {done} trajectories are made. Resume its generation.")

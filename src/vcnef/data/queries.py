@@ -1,0 +1,71 @@
+"""Which state a sample starts from, and at which later times a model is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Queries:
+    """By default every sample starts from its initial state and is asked at all later frames.
+
+    `times`: ask at so many of them only, drawn anew for each batch and shared by its samples.
+    `random_starts`: this share of the samples starts from a random frame instead, each from its own, and is asked at
+    `times` random frames after that: constant cost per step, whatever the start.
+    `passes`: algorithm 1 of the paper. An epoch is 1 + `passes` passes over the data, the first from frame 0, each
+    other from one random frame for all samples and asked at all frames after it. (The paper has 10.)
+    """
+
+    times: int | None = None
+    random_starts: float = 0.0
+    passes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.times is not None and self.times < 1:
+            raise ValueError(f"times is {self.times}; expected at least 1 query time, or None for all.")
+        if not 0.0 <= self.random_starts <= 1.0:
+            raise ValueError(f"random_starts is {self.random_starts:g}; expected a share between 0 and 1.")
+        if self.random_starts and self.times is None:
+            raise ValueError("random_starts needs times, e.g. times=8: samples with later starts have fewer frames.")
+        if self.random_starts and self.passes:
+            raise ValueError("random_starts and passes are two ways to the same end; choose one.")
+
+    def check(self, frames: int) -> None:
+        """Whether trajectories of so many frames are long enough."""
+        needed = max(self.times or 1, self.passes + 1) + 1
+        if frames < needed:
+            raise ValueError(f"The data have {frames} frames; {self} needs at least {needed}.")
+
+    def starts(self, frames: int, generator: torch.Generator) -> list[int]:
+        """The starting frame of each pass of an epoch."""
+        if not self.passes:
+            return [0]
+        shuffled = torch.randperm(frames - 2, generator=generator)[: self.passes] + 1
+        return [0, *shuffled.tolist()]
+
+    def draw(self, batch: int, frames: int, start: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
+        """Frames of a batch: the first column is the start, the others the queries, ascending.
+
+        One row stands for the whole batch where all samples share their frames.
+        """
+        if self.random_starts:
+            return self._own_frames(batch, frames, generator)
+        later = torch.arange(start + 1, frames)
+        if self.times is not None and self.times < len(later):
+            later = later[torch.randperm(len(later), generator=generator)[: self.times].sort().values]
+        return torch.cat([torch.tensor([start]), later])[None]
+
+    def _own_frames(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
+        # Starts leave room for `times` different frames after them.
+        latest = frames - self.times
+        anywhere = (torch.rand(batch, 1, generator=generator) * latest).long()
+        moved = torch.rand(batch, 1, generator=generator) < self.random_starts
+        starts = torch.where(moved, anywhere, 0)
+        keys = torch.rand(batch, frames, generator=generator)
+        keys[torch.arange(frames) <= starts] = -1.0
+        queries = keys.topk(self.times, dim=1).indices.sort(dim=1).values
+        return torch.cat([starts, queries], dim=1)

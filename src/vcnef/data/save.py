@@ -1,0 +1,55 @@
+"""Trajectories to files, by suffix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcnef.grid import axes
+
+if TYPE_CHECKING:
+    from vcnef.data.trajectories import Trajectories
+
+BLOCK_BYTES = 64 * 2**20
+
+
+def save(data: Trajectories, path: Path) -> Path:
+    if path.suffix not in SAVERS:
+        raise ValueError(
+            f"{path} cannot be written: the suffix is {path.suffix!r}, expected one of {', '.join(SAVERS)}."
+        )
+    if data.grid.ndim != data.problem.ndim + 1 and path.suffix != ".npz":
+        raise ValueError(f"{path} cannot hold scattered points; save them as .npz.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    SAVERS[path.suffix](data, path)
+    return path
+
+
+def save_hdf5(data: Trajectories, path: Path) -> None:
+    from vcnef.data.writer import create
+
+    lines = [line.cpu().numpy() for line in axes(data.grid)]
+    attributes = {name: value for name, value in data.attributes.items() if name != "recipe"}
+    recipe = data.attributes.get("recipe")
+    if len(data.t) < 2:
+        raise ValueError(f"{path} cannot hold {len(data.t)} time; the layout needs two or more.")
+    writer = create(path, data.problem, data.t.cpu().numpy(), lines, data.params.cpu().numpy(), attributes, recipe)
+    rows = max(1, BLOCK_BYTES // max(1, data.u[0].nbytes))
+    for first in range(0, len(data), rows):
+        writer.write(first, data.u[first : first + rows])
+    writer.finish()
+
+
+def save_netcdf(data: Trajectories, path: Path) -> None:
+    data.to_xarray().to_netcdf(path, engine="h5netcdf")
+
+
+def save_npz(data: Trajectories, path: Path) -> None:
+    arrays = {name: getattr(data, name).cpu().numpy() for name in ("u", "t", "params")}
+    np.savez(path, **arrays, x=data.grid.cpu().numpy(), problem=np.array(json.dumps(data.problem.to_dict())))
+
+
+SAVERS = {".hdf5": save_hdf5, ".h5": save_hdf5, ".nc": save_netcdf, ".npz": save_npz}

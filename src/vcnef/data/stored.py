@@ -1,0 +1,101 @@
+"""Trajectories that stay in their files and are read as they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vcnef.data.source import Source, check_alike
+from vcnef.data.splits import VALID_SHARE, split_rows
+from vcnef.data.trajectories import Trajectories, describe, merge_attributes, ranges
+from vcnef.problem import Problem
+
+BLOCK_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class StoredTrajectories:
+    """The same record as `Trajectories` without `u` in memory: `read` fetches chosen rows, `load` all of them."""
+
+    sources: tuple[Source, ...]
+    rows: Int[Tensor, " n"]
+    t: Float[Tensor, " t"]
+    grid: Float[Tensor, "*x D"]
+    params: Float[Tensor, "n p"]
+    problem: Problem
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[int, ...] = ()
+    subset: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"StoredTrajectories({describe(self)}, {self.nbytes / 1e6:.4g} MB in {len(self.sources)} files)"
+
+    @property
+    def resolution(self) -> tuple[int, ...]:
+        return tuple(self.grid.shape[:-1])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of all fields, [n t *x c]."""
+        return (len(self), *self.sources[0].shape[1:])
+
+    @property
+    def nbytes(self) -> int:
+        return 4 * int(np.prod(self.shape))
+
+    def split(self, name: str, *, valid: float = VALID_SHARE) -> StoredTrajectories:
+        """The "train", "valid" or "test" trajectories, as in `Trajectories.split`."""
+        if self.subset is not None:
+            raise ValueError(f"These trajectories are already the {self.subset} split; split the whole data set.")
+        chosen = split_rows(self.parts, name, valid=valid)
+        params = self.params[chosen]
+        problem = replace(self.problem, ranges=ranges(self.problem, params))
+        return replace(self, rows=self.rows[chosen], params=params, problem=problem, parts=(len(chosen),), subset=name)
+
+    def read(self, rows: Int[Tensor, " b"]) -> Float[Tensor, "b t *x c"]:
+        """The fields of some trajectories, in the order asked for."""
+        wanted, back = np.unique(self.rows[rows.cpu()].numpy(), return_inverse=True)
+        u = np.empty((len(wanted), *self.shape[1:]), dtype=np.float32)
+        first = 0
+        for source in self.sources:
+            mine = (wanted >= first) & (wanted < first + len(source))
+            if mine.any():
+                u[mine] = source.read(wanted[mine] - first)
+            first += len(source)
+        in_order = np.array_equal(back, np.arange(len(back)))
+        return torch.from_numpy(u if in_order else u[back])
+
+    def load(self) -> Trajectories:
+        """All of it in memory, read block by block."""
+        u = torch.empty(self.shape)
+        block = max(1, BLOCK_BYTES // (4 * int(np.prod(self.shape[1:]))))
+        for first in range(0, len(self), block):
+            rows = torch.arange(first, min(first + block, len(self)))
+            u[rows[0] : rows[-1] + 1] = self.read(rows)
+        return Trajectories(u, self.t, self.grid, self.params, self.problem, self.attributes, self.parts, self.subset)
+
+
+def store(sources: tuple[Source, ...]) -> StoredTrajectories:
+    """Several files one after the other, each with its parameters as columns."""
+    check_alike(sources)
+    first = sources[0]
+    params = torch.cat([source.params for source in sources])
+    return StoredTrajectories(
+        sources=sources,
+        rows=torch.arange(len(params)),
+        t=first.t,
+        grid=first.grid,
+        params=params,
+        problem=replace(first.problem, ranges=ranges(first.problem, params)),
+        attributes=merge_attributes([source.attributes for source in sources]),
+        parts=tuple(len(source) for source in sources),
+    )

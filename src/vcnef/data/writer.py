@@ -1,0 +1,113 @@
+"""The benchmark's HDF5 layout, written: a file of its final size from the start, then filled row by row."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from torch import Tensor
+
+from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
+from vcnef.problem import Problem
+
+
+class TrajectoryWriter:
+    """Fills a file made by `create`, in any order and from any number of processes.
+
+    The fields are contiguous and allocated at once, so a row is a fixed range of bytes. Each process writes its own
+    rows there and notes them in `attempts`; HDF5 itself is not involved, so nothing is locked, a killed process
+    leaves a readable file that says how far it got, and the bytes do not depend on who wrote what when.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with h5py.File(path, "r") as file:
+            channels = json.loads(file.attrs["problem"])["channels"]
+            fields = [file[key] for key in field_keys(channels)]
+            self._offsets = [dataset.id.get_offset() for dataset in fields]
+            self._row_bytes = 4 * int(np.prod(fields[0].shape[1:]))
+            self._attempts_offset = file["attempts"].id.get_offset()
+
+    def write(self, first: int, u: Tensor, attempts: Sequence[int] | None = None) -> None:
+        """Write `u [rows t *x c]` from row `first` on; `attempts` says how often each row had to be drawn again."""
+        with self.path.open("r+b") as file:
+            for channel, offset in enumerate(self._offsets):
+                file.seek(offset + first * self._row_bytes)
+                file.write(np.ascontiguousarray(u[..., channel].cpu().numpy(), dtype="<f4").data)
+            file.flush()
+            # The rows must be on the disk before they are noted as made.
+            os.fsync(file.fileno())
+            file.seek(self._attempts_offset + first)
+            file.write(np.asarray(attempts if attempts is not None else [0] * len(u), dtype=np.int8).tobytes())
+
+    def attempts(self) -> np.ndarray:
+        """Per row: -1 not made yet, otherwise how often it was drawn again because it was not finite."""
+        with h5py.File(self.path, "r") as file:
+            return file["attempts"][()]
+
+    def finish(self) -> None:
+        """Sum up a complete file in its attributes; harmless when done twice."""
+        attempts = self.attempts()
+        try:
+            with h5py.File(self.path, "r+") as file:
+                file.attrs.modify("completed", np.int64((attempts >= 0).sum()))
+                file.attrs.modify("redrawn", np.int64(attempts.clip(min=0).sum()))
+        except BlockingIOError:
+            pass  # Another process is doing just this.
+
+
+def create(
+    path: Path,
+    problem: Problem,
+    t: np.ndarray,
+    lines: Sequence[np.ndarray],
+    params: np.ndarray,
+    attributes: Mapping[str, Any],
+    recipe: Mapping[str, Any] | None = None,
+) -> TrajectoryWriter:
+    """A file with everything but the fields, for `len(params)` trajectories; it appears under its name at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(path.name + ".part")
+    shape = (len(params), len(t), *(len(line) for line in lines))
+    with h5py.File(draft, "w") as file:
+        for key in field_keys(problem.channels):
+            file.create_dataset(key, shape, dtype="<f4", dcpl=_contiguous())
+        for key, line in zip(AXIS_KEYS, lines, strict=False):
+            file.create_dataset(key, data=line.astype("<f4"))
+        # One time more than frames, as the benchmark's own files have it.
+        file.create_dataset(TIME_KEY, data=np.append(t, 2 * t[-1] - t[-2]).astype("<f4"))
+        file.create_dataset("attempts", data=np.full(len(params), -1, dtype=np.int8))
+        if problem.parameters:
+            file.create_dataset("params", data=params.astype("<f4"))
+        for name, column in zip(problem.parameters, params.T, strict=True):
+            if (column == column[0]).all():
+                file.attrs[PARAMETER_KEYS.get(name, name)] = float(f"{column[0]:.7g}")
+        if "mach" in attributes:
+            file.attrs["M"] = float(attributes["mach"])
+        for key, value in (("problem", problem.to_dict()), ("attributes", attributes), ("recipe", recipe)):
+            if value:
+                # Of fixed length: HDF5 keeps other text in a heap, where its bytes are not reproducible.
+                file.attrs[key] = np.bytes_(json.dumps(value, default=str))
+        file.attrs["completed"] = np.int64(0)
+        file.attrs["redrawn"] = np.int64(0)
+    draft.replace(path)
+    return TrajectoryWriter(path)
+
+
+def field_keys(channels: Sequence[str]) -> list[str]:
+    return ["tensor"] if len(channels) == 1 else [FIELD_KEYS.get(name, name) for name in channels]
+
+
+def _contiguous() -> h5py.h5p.PropDCID:
+    """Allocated at once, never pre-filled, without time stamps: a file's bytes depend on its content alone."""
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_layout(h5py.h5d.CONTIGUOUS)
+    plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    plan.set_obj_track_times(False)
+    return plan

@@ -1,0 +1,196 @@
+"""The benchmark's layout as others write it and as we do; other formats; several files; streaming."""
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+from vcnef.data import StoredTrajectories, from_arrays
+from vcnef.data import open as open_data
+
+ROOT = np.random.default_rng(0)
+
+
+def write_benchmark(path, *, samples=10, frames=11, points=(16,), scalar=True, attributes=None, leading=False):
+    """A file as the benchmark has it: no description of ours, one time too many."""
+    keys = ["tensor"] if scalar else ["density", "pressure", "Vx", "Vy", "Vz"][: 2 + len(points)]
+    fields = {key: ROOT.random((samples, frames, *points)).astype("f4") for key in keys}
+    with h5py.File(path, "w") as file:
+        for key, field in fields.items():
+            file[key] = field[None] if leading else field
+        for axis, n in zip("xyz", points, strict=False):
+            file[f"{axis}-coordinate"] = ((np.arange(n) + 0.5) / n).astype("f4")
+        file["t-coordinate"] = (0.1 * np.arange(frames + 1)).astype("f4")
+        for name, value in (attributes or {}).items():
+            file.attrs[name] = value
+    return np.stack([fields[key] for key in keys], axis=-1)
+
+
+def test_a_scalar_file(tmp_path):
+    u = write_benchmark(tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5")
+    data = open_data(tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5")
+    assert np.array_equal(data.u.numpy(), u)
+    assert data.t.tolist() == pytest.approx([0.1 * i for i in range(11)])
+    assert (data.problem.name, data.problem.channels, data.problem.parameters) == ("burgers", ("u",), ("nu",))
+    assert data.problem.domain == ((0.0, 1.0),)
+    assert data.problem.ranges == {"nu": (0.001, 0.001)}
+
+
+@pytest.mark.parametrize("points", [(8,), (8, 4), (4, 8, 4)])
+def test_gas_files_keep_the_order_of_channels_and_the_mach_number_beside_the_parameters(tmp_path, points):
+    ndim = len(points)
+    mach = "" if ndim == 1 else "_M0.1"
+    path = tmp_path / f"{ndim}D_CFD_Rand{mach}_Eta1e-08_Zeta0.1_periodic_Train.hdf5"
+    u = write_benchmark(path, points=points, scalar=False)
+    data = open_data(path)
+    assert data.problem.name == f"cns{ndim}d"
+    assert data.problem.channels == ("density", "pressure", "vx", "vy", "vz")[: 2 + ndim]
+    assert data.problem.parameters == ("eta", "zeta")
+    assert data.params[0].tolist() == pytest.approx([1e-8, 0.1])
+    assert data.attributes.get("mach") == (None if ndim == 1 else 0.1)
+    assert np.array_equal(data.u.numpy(), u)
+
+
+def test_strides_and_horizon_are_applied_in_the_file(tmp_path):
+    path = tmp_path / "2D_CFD_Rand_M0.1_Eta0.1_Zeta0.1_periodic_128_Train.hdf5"
+    u = write_benchmark(path, points=(8, 16), scalar=False)
+    data = open_data(path, space_stride=4, time_stride=2, horizon=0.6)
+    assert np.array_equal(data.u.numpy(), u[:, 0:7:2, ::4, ::4])
+    assert data.grid.shape == (2, 4, 2)
+    assert data.problem.domain == ((0.0, 1.0), (0.0, 1.0))
+
+
+def test_an_old_leading_axis_is_dropped(tmp_path):
+    u = write_benchmark(tmp_path / "1D_Advection_Sols_beta0.1.hdf5", leading=True)
+    assert np.array_equal(open_data(tmp_path / "1D_Advection_Sols_beta0.1.hdf5").u.numpy(), u)
+
+
+def test_attributes_name_the_parameters_of_any_file(tmp_path):
+    write_benchmark(tmp_path / "a.hdf5", attributes={"Nu": 0.004})
+    write_benchmark(tmp_path / "b.h5", scalar=False, points=(4, 4), attributes={"eta": 0.1, "zeta": 0.2, "M": 1.0})
+    assert open_data(tmp_path / "a.hdf5").problem.ranges == {"nu": (0.004, 0.004)}
+    assert open_data(tmp_path / "a.hdf5").problem.name == "burgers"
+    gas = open_data(tmp_path / "b.h5")
+    assert (gas.problem.ranges, gas.attributes["mach"]) == ({"eta": (0.1, 0.1), "zeta": (0.2, 0.2)}, 1.0)
+
+
+def test_an_unknown_file_opens_with_parameters_that_are_passed(tmp_path):
+    write_benchmark(tmp_path / "mine.hdf5")
+    with pytest.raises(ValueError, match=r"mine.hdf5 names its parameters neither .* pass them, e.g. params="):
+        open_data(tmp_path / "mine.hdf5")
+    assert open_data(tmp_path / "mine.hdf5", params={"kappa": 2}).problem.ranges == {"kappa": (2.0, 2.0)}
+    bare = open_data(tmp_path / "mine.hdf5", params={})
+    assert (bare.problem.name, bare.params.shape) == ("mine", (10, 0))
+
+
+def test_a_name_that_contradicts_the_attributes_is_not_believed(tmp_path):
+    path = tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5"
+    write_benchmark(path, attributes={"Nu": 0.1})
+    with pytest.raises(ValueError, match=r"has nu = 0.1 in its attributes but 0.001 in its name; pass the right one"):
+        open_data(path)
+    assert open_data(path, params={"nu": 0.1}).problem.ranges == {"nu": (0.1, 0.1)}
+
+
+def test_several_files_are_one_data_set_with_the_parameter_as_a_column(tmp_path):
+    paths = [tmp_path / f"1D_Burgers_Sols_Nu{nu}.hdf5" for nu in (0.001, 0.1)]
+    u = [write_benchmark(path, samples=samples) for path, samples in zip(paths, (20, 10), strict=True)]
+    data = open_data(paths)
+    assert data.parts == (20, 10)
+    assert np.array_equal(data.u.numpy(), np.concatenate(u))
+    assert data.problem.ranges == {"nu": (0.001, 0.1)}
+    test = data.split("test")
+    assert np.array_equal(test.u.numpy(), np.concatenate([u[0][:2], u[1][:1]]))
+    assert test.params[:, 0].tolist() == pytest.approx([0.001, 0.001, 0.1])
+
+
+def test_two_mach_numbers_are_both_kept(tmp_path):
+    paths = [tmp_path / f"2D_CFD_Rand_M{mach}_Eta0.1_Zeta0.1_periodic_128_Train.hdf5" for mach in (0.1, 1.0)]
+    for path in paths:
+        write_benchmark(path, points=(4, 4), scalar=False)
+    assert open_data(paths).attributes == {"mach": (0.1, 1.0), "initial": "Rand"}
+
+
+def test_streamed_rows_are_those_of_the_file(tmp_path):
+    paths = [tmp_path / f"1D_Burgers_Sols_Nu{nu}.hdf5" for nu in (0.001, 0.1)]
+    u = np.concatenate([write_benchmark(path) for path in paths])
+    stored = open_data(paths, space_stride=2, stream=True)
+    assert isinstance(stored, StoredTrajectories)
+    rows = torch.tensor([19, 3, 4, 5, 3, 10])
+    assert np.array_equal(stored.read(rows).numpy(), u[rows.numpy()][:, :, ::2])
+    train = stored.split("train")
+    assert np.array_equal(train.read(torch.tensor([0, 9])).numpy(), u[[2, 13]][:, :, ::2])
+    assert torch.equal(train.load().u, open_data(paths, space_stride=2).split("train").u)
+    assert "in 2 files" in repr(stored)
+    with pytest.raises(ValueError, match="already the train split"):
+        train.split("test")
+
+
+def test_data_larger_than_memory_stay_in_their_file(tmp_path, monkeypatch):
+    write_benchmark(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5")
+    monkeypatch.setattr("vcnef.data.opening.machine_memory", lambda: 1000.0)
+    assert isinstance(open_data(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5"), StoredTrajectories)
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".h5", ".nc", ".npz"])
+@pytest.mark.parametrize("name", ["burgers", "cns1d", "cns2d", "cns3d"])
+def test_saved_data_come_back_without_loss(make_data, tmp_path, name, suffix):
+    data = make_data(name, samples=5, points=4)
+    data.params[:] = torch.rand_like(data.params)
+    again = open_data(data.save(tmp_path / f"some{suffix}"))
+    for part in ("u", "t", "grid", "params"):
+        assert torch.equal(getattr(again, part), getattr(data, part)), part
+    expected = data.problem.to_dict() | {"ranges": again.problem.to_dict()["ranges"]}
+    assert again.problem.to_dict() == expected
+
+
+def test_a_bare_npy_file(tmp_path):
+    u = ROOT.random((6, 5, 8, 1))
+    np.save(tmp_path / "u.npy", u)
+    data = open_data(tmp_path / "u.npy", space_stride=2, params={"nu": 0.1})
+    assert np.array_equal(data.u.numpy(), u[:, :, ::2].astype("f4"))
+    assert data.problem.ranges == {"nu": (0.1, 0.1)}
+    stored = open_data(tmp_path / "u.npy", stream=True)
+    assert np.array_equal(stored.read(torch.tensor([4, 1])).numpy(), u[[4, 1]].astype("f4"))
+
+
+def test_a_netcdf_file_from_elsewhere(tmp_path):
+    import xarray as xr
+
+    u = ROOT.random((3, 4, 8))
+    xr.Dataset({"h": (("time", "x", "batch"), u)}, coords={"x": np.arange(4.0)}).to_netcdf(
+        tmp_path / "shallow.nc", engine="h5netcdf"
+    )
+    data = open_data(tmp_path / "shallow.nc")
+    assert data.problem.channels == ("h",)
+    assert np.array_equal(data.u[..., 0].numpy(), u.transpose(2, 0, 1).astype("f4"))
+
+
+def test_scattered_points_are_saved_as_npz_only(tmp_path):
+    data = from_arrays(np.ones((3, 4, 5, 1)), x=ROOT.random((5, 2)))
+    assert torch.equal(open_data(data.save(tmp_path / "points.npz")).grid, data.grid)
+    with pytest.raises(ValueError, match=r"cannot hold scattered points; save them as .npz"):
+        data.save(tmp_path / "points.hdf5")
+
+
+def test_other_loaders_find_the_benchmark_layout_in_our_files(make_data, tmp_path):
+    scalar, gas = make_data("advection").save(tmp_path / "a.hdf5"), make_data("cns2d").save(tmp_path / "g.hdf5")
+    with h5py.File(scalar) as file:
+        assert file["tensor"].shape == (20, 6, 8)
+        assert file["tensor"].dtype == np.float32
+        assert file["tensor"].chunks is None
+        assert len(file["t-coordinate"]) == 7
+        assert np.diff(file["t-coordinate"]) == pytest.approx(0.2)
+        assert file.attrs["beta"] == 0.01
+    with h5py.File(gas) as file:
+        assert {"density", "pressure", "Vx", "Vy", "x-coordinate", "y-coordinate"} <= set(file)
+        assert (file.attrs["eta"], file.attrs["zeta"]) == (0.01, 0.01)
+
+
+def test_one_value_for_all_files_or_one_for_each(tmp_path):
+    paths = [tmp_path / "a.hdf5", tmp_path / "b.hdf5"]
+    for path in paths:
+        write_benchmark(path)
+    assert open_data(paths, params={"nu": 1}).problem.ranges == {"nu": (1.0, 1.0)}
+    assert open_data(paths, params={"nu": [1, 2]}).problem.ranges == {"nu": (1.0, 2.0)}
+    with pytest.raises(ValueError, match=r"params\['nu'\] has 3 values for 2 files"):
+        open_data(paths, params={"nu": [1, 2, 3]})

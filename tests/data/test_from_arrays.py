@@ -1,0 +1,98 @@
+"""Plain and labelled arrays become trajectories with sensible names."""
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from vcnef.data import from_arrays
+
+
+def test_an_array_alone_gets_names_times_and_a_grid():
+    data = from_arrays(np.ones((3, 5, 4, 2)))
+    assert data.u.dtype == torch.float32
+    assert data.problem.channels == ("u1", "u2")
+    assert data.problem.domain == ((0.0, 1.0),)
+    assert torch.equal(data.t, torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0]))
+    assert torch.allclose(data.grid[:, 0], torch.tensor([0.125, 0.375, 0.625, 0.875]))
+    assert data.params.shape == (3, 0)
+    assert from_arrays(torch.ones(3, 5, 4, 1)).problem.channels == ("u",)
+
+
+def test_parameters_are_one_value_or_one_per_sample():
+    data = from_arrays(np.ones((3, 5, 4, 1)), params={"nu": 0.1, "beta": [1, 2, 3]})
+    assert data.problem.parameters == ("nu", "beta")
+    assert data.params.tolist() == [[pytest.approx(0.1), i] for i in (1, 2, 3)]
+    assert data.problem.ranges["beta"] == (1.0, 3.0)
+
+
+def test_axes_give_the_grid_and_the_box():
+    x, y = (np.arange(4) + 0.5) / 2 - 1, (np.arange(6) + 0.5) / 6
+    data = from_arrays(np.ones((2, 3, 4, 6, 1)), x=(x, y))
+    assert data.problem.domain == ((-1.0, 1.0), (0.0, 1.0))
+    assert data.grid.shape == (4, 6, 2)
+    again = from_arrays(np.ones((2, 3, 4, 6, 1)), x=data.grid)
+    assert torch.equal(again.grid, data.grid)
+    assert again.problem.domain == data.problem.domain
+
+
+def test_scattered_points_have_coordinates_but_no_axes():
+    points = np.random.default_rng(0).random((9, 2))
+    data = from_arrays(np.ones((2, 3, 9, 1)), x=points)
+    assert data.grid.shape == (9, 2)
+    assert data.problem.ndim == 2
+
+
+def test_an_axis_of_any_length_has_a_clean_box():
+    for n in (7, 100, 1024):
+        x = (np.arange(n, dtype=np.float32) + np.float32(0.5)) / np.float32(n)
+        assert from_arrays(np.ones((1, 2, n, 1)), x=x).problem.domain == ((0.0, 1.0),)
+
+
+def test_a_labelled_array_brings_its_own_names():
+    array = xr.DataArray(
+        np.random.default_rng(0).random((4, 3, 5)),
+        dims=("x", "time", "batch"),
+        coords={"time": [0.0, 0.5, 2.0], "x": [0.5, 1.5, 2.5, 3.5], "nu": ("batch", np.arange(5) + 1.0)},
+        name="temperature",
+    )
+    data = from_arrays(array)
+    assert data.u.shape == (5, 3, 4, 1)
+    assert torch.allclose(data.u[2, 1, :, 0].double(), torch.from_numpy(array.values[:, 1, 2]))
+    assert data.problem.channels == ("temperature",)
+    assert data.problem.parameters == ("nu",)
+    assert data.problem.domain == ((0.0, 4.0),)
+    assert data.t.tolist() == [0.0, 0.5, 2.0]
+
+
+def test_xarray_there_and_back(make_data):
+    data = make_data("cns2d")
+    again = from_arrays(data.to_xarray().to_dataarray(dim="channel").sel(channel=list(data.problem.channels)))
+    assert torch.equal(again.u, data.u)
+    assert again.problem.channels == data.problem.channels
+
+
+ONES = np.ones((3, 5, 4, 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"u": np.ones((3, 5, 4))}, r"shape \(3, 5, 4\).*\n?.*u\[..., None\]"),
+        ({"u": np.array([["a"]])}, "u is not an array of real numbers"),
+        ({"u": [[1.0], [2.0, 3.0]]}, "u is not an array of real numbers"),
+        ({"u": np.where(np.arange(3)[:, None, None, None] == 1, np.nan, ONES)}, "NaN or infinity in 1 .* first in 1"),
+        ({"t": [0.0, 1.0]}, r"t has shape \(2,\); expected \(5,\)"),
+        ({"t": [0, 1, 1, 2, 3]}, "t is not increasing"),
+        ({"x": [0.0, 1.0]}, r"x has axes of shape \(\(2,\),\); expected lengths \(4,\)"),
+        ({"x": [0.0, 1.0, 0.5, 2.0]}, "4 points that is not increasing"),
+        ({"channels": ("a", "b")}, r"channels are \('a', 'b'\); expected 1 names"),
+        ({"channels": "u"}, "channels are 'u'; expected 1 names"),
+        ({"params": {"nu": [1.0, 2.0]}}, r"params\['nu'\] has shape \(2,\); expected one value or 3"),
+        ({"params": {"nu": np.nan}}, r"params\['nu'\] has NaN"),
+        ({"u": xr.DataArray(ONES, dims=("a", "t", "x", "c"))}, "Rename them"),
+    ],
+)
+def test_messages(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        from_arrays(**({"u": ONES} | arguments))

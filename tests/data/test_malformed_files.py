@@ -1,0 +1,212 @@
+"""Whatever is wrong with a file is said in one sentence with the file's name."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from vcnef.data import open as open_data
+
+NAME = "1D_CFD_Rand_Eta0.1_Zeta0.1_periodic_Train.hdf5"
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def contents():
+    fields = {key: np.ones((4, 5, 8), dtype="f4") for key in ("density", "pressure", "Vx")}
+    return fields | {"x-coordinate": (np.arange(8) + 0.5) / 8, "t-coordinate": np.arange(6) * 0.1}
+
+
+def write(path, datasets, attributes=None):
+    with h5py.File(path, "w") as file:
+        for key, value in datasets.items():
+            file[key] = value
+        for key, value in (attributes or {}).items():
+            file.attrs[key] = value
+    return path
+
+
+def refusal(path) -> str:
+    """The one sentence with which a file is refused."""
+    with pytest.raises(ValueError) as caught:
+        open_data(path)
+    message = str(caught.value)
+    assert type(caught.value) is ValueError
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    assert message.endswith(".")
+    return message.removeprefix(str(path))
+
+
+def read_or_refused(path):
+    """The data, or None if the file is refused as it should be."""
+    try:
+        return open_data(path)
+    except ValueError:
+        refusal(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"Vx": None}, " has no dataset 'Vx'; it holds"),
+        ({"density": None, "pressure": None, "Vx": None}, " has neither 'tensor' nor 'density'; it holds"),
+        ({"x-coordinate": None}, " has no dataset 'x-coordinate'"),
+        ({"t-coordinate": None}, " has no dataset 't-coordinate'"),
+        ({"t-coordinate": np.arange(9.0)}, " has 9 times in 't-coordinate' for 5 frames; expected 5 or one more"),
+        ({"t-coordinate": np.zeros(6)}, " has 't-coordinate' with values that are too few, not finite or not incr"),
+        ({"x-coordinate": np.zeros((8, 2))}, " has 'x-coordinate' of shape (8, 2); expected one list"),
+        ({"density": np.ones((4, 8))}, " has fields of different shapes"),
+        ({key: np.ones((4, 8)) for key in ("density", "pressure", "Vx")}, "expected [samples, times, 8] beside"),
+        ({key: np.ones((0, 5, 8)) for key in ("density", "pressure", "Vx")}, " has fields of shape (0, 5, 8)"),
+        ({"Vx": np.full((4, 5, 8), np.nan)}, " has NaN or infinity in trajectory 0"),
+        ({"Vx": np.full((4, 5, 8), b"a")}, " has 'Vx', but not as an array of real numbers"),
+        ({"attempts": np.array([0, 0, -1, -1], dtype=np.int8)}, " is unfinished: 2 of 4 trajectories are made. Res"),
+    ],
+)
+def test_wrong_contents(tmp_path, change, message):
+    datasets = {key: value for key, value in (contents() | change).items() if value is not None}
+    assert message in refusal(write(tmp_path / NAME, datasets))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"eta": [1.0, 2.0]}, " has an attribute 'eta' that is not one number"),
+        ({"eta": "high"}, " has an attribute 'eta' that is not one number"),
+        ({"problem": "{"}, " has an attribute 'problem' that is not JSON"),
+        ({"problem": "[1]"}, " has an attribute 'problem' that is not a JSON object"),
+        ({"problem": '{"name": "x"}'}, " has an attribute 'problem' that does not describe one"),
+        ({"problem": json.dumps({"name": "x", "channels": ["density"], "domain": [[0, 1]], "odd": 1})}, "odd"),
+        (
+            {"problem": json.dumps({"name": "x", "channels": ["density"], "parameters": ["a"], "domain": [[0, 1]]})},
+            " has no dataset 'params'",
+        ),
+    ],
+)
+def test_wrong_attributes(tmp_path, attributes, message):
+    assert message in refusal(write(tmp_path / NAME, contents(), attributes))
+
+
+def test_views_that_do_not_fit_name_the_file(tmp_path):
+    path = write(tmp_path / NAME, contents())
+    with pytest.raises(ValueError, match=f"{NAME}: 8 points do not divide by space_stride 3"):
+        open_data(path, space_stride=3)
+    with pytest.raises(ValueError, match=f"{NAME}: horizon is 7, but the data end at 0.4"):
+        open_data(path, horizon=7.0)
+
+
+def test_not_a_file_at_all(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere.hdf5"):
+        open_data(tmp_path / "nowhere.hdf5")
+    with pytest.raises(ValueError, match="There is no file to open"):
+        open_data([])
+    (tmp_path / "data.csv").touch()
+    with pytest.raises(ValueError, match=r"data.csv has the suffix '.csv'; expected one of .hdf5, .h5, .nc"):
+        open_data(tmp_path / "data.csv")
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".h5", ".nc", ".npy", ".npz"])
+@given(noise=st.binary(max_size=300))
+@QUICK
+def test_noise_is_no_data(tmp_path, suffix, noise):
+    path = tmp_path / f"noise{suffix}"
+    path.write_bytes(noise)
+    refusal(path)
+
+
+@given(share=st.floats(0.0, 0.999))
+@QUICK
+def test_files_cut_short(tmp_path, share):
+    path = write(tmp_path / NAME, contents())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    assert "damaged or cut short" in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".npz"])
+@given(share=st.floats(0.0, 0.97))
+@QUICK
+def test_other_files_cut_short(make_data, tmp_path, suffix, share):
+    path = make_data().save(tmp_path / f"data{suffix}")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    refusal(path)
+
+
+SHAPES = st.lists(st.integers(0, 3), max_size=5).map(tuple)
+ARRAYS = st.one_of(
+    SHAPES.map(lambda shape: np.ones(shape, dtype="f4")),
+    SHAPES.map(lambda shape: np.full(shape, np.nan)),
+    SHAPES.map(lambda shape: np.ones(shape, dtype=np.int8)),
+    st.integers(0, 4).map(lambda n: np.arange(n, dtype="f8")),
+    st.just(np.array([b"text"])),
+    st.just(np.array([True, False])),
+    st.text(max_size=3),
+)
+KEYS = st.sampled_from(
+    ["tensor", "density", "Vx", "x-coordinate", "y-coordinate", "t-coordinate", "params", "attempts"]
+)
+
+
+@given(
+    datasets=st.dictionaries(KEYS, ARRAYS),
+    odd=st.dictionaries(st.sampled_from(["Nu", "beta", "eta", "problem"]), ARRAYS),
+)
+@QUICK
+def test_any_mixture_of_datasets_is_read_or_refused_in_a_sentence(tmp_path, datasets, odd):
+    path = write(tmp_path / "mixture.hdf5", datasets, odd)
+    data = read_or_refused(path)
+    assert data is None or np.isfinite(data.u.numpy()).all()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+@given(array=ARRAYS.map(np.asarray))
+@QUICK
+def test_any_array_is_read_or_refused_in_a_sentence(tmp_path, suffix, array):
+    path = tmp_path / f"array{suffix}"
+    {".npy": lambda: np.save(path, array), ".npz": lambda: np.savez(path, u=array)}[suffix]()
+    data = read_or_refused(path)
+    assert data is None or data.u.shape == array.shape
+
+
+def test_npz_without_u_and_netcdf_without_fields(tmp_path):
+    import xarray as xr
+
+    np.savez(tmp_path / "a.npz", v=np.ones(3))
+    assert " has no array 'u'; it holds ['v']" in refusal(tmp_path / "a.npz")
+    xr.Dataset({"a": ("b", np.ones(3))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
+    assert " has no variable over t and x; its variables are ['a']" in refusal(tmp_path / "a.nc")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"x-coordinate": (np.arange(8) + 0.5) / 4}, "their points differ, by up to 0.938"),
+        ({"t-coordinate": np.arange(6) * 0.2}, "their times differ, by up to 0.4"),
+        ({"t-coordinate": np.arange(5) * 0.1}, None),
+    ],
+)
+def test_files_that_do_not_go_together(tmp_path, change, message):
+    first = write(tmp_path / NAME, contents())
+    second = write(tmp_path / NAME.replace("0.1", "0.01"), contents() | change)
+    if message is None:
+        assert len(open_data([first, second])) == 8
+        return
+    with pytest.raises(ValueError, match=f"{second.name} and .*{NAME} cannot be opened together: {message}"):
+        open_data([first, second])
+
+
+def test_files_of_other_channels_sizes_or_parameters(tmp_path, make_data):
+    burgers = make_data("burgers").save(tmp_path / "b.hdf5")
+    others = {
+        "gas": (make_data("cns1d"), r"their channels are \['density', 'pressure', 'vx'\] and \['u'\]"),
+        "fine": (make_data("burgers", points=16), "they have 16 and 8 points"),
+        "long": (make_data("burgers", frames=7), "they have 7 and 6 times"),
+        "drift": (make_data("advection"), r"their parameters are \['beta'\] and \['nu'\]"),
+    }
+    for name, (data, message) in others.items():
+        with pytest.raises(ValueError, match=message):
+            open_data([burgers, data.save(tmp_path / f"{name}.hdf5")])

@@ -1,0 +1,81 @@
+"""Scales of fields, parameters and times: from training data alone, invertible, storable."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from vcnef.data import Normaliser, ParameterScale, Scaling
+from vcnef.data import open as open_data
+
+
+def test_training_fields_get_zero_mean_and_unit_spread(make_data):
+    train = make_data("cns1d").split("train")
+    z = Normaliser.fit(train).normalise(train.u)
+    assert torch.allclose(z.flatten(0, -2).mean(dim=0), torch.zeros(3), atol=1e-5)
+    assert torch.allclose(z.flatten(0, -2).std(dim=0), torch.ones(3), atol=1e-3)
+
+
+def test_streamed_data_give_the_same_scales(make_data, tmp_path, monkeypatch):
+    monkeypatch.setattr("vcnef.data.normalise.BLOCK_BYTES", 1000)
+    data = make_data("cns1d")
+    stored = open_data(data.save(tmp_path / "a.hdf5"), stream=True)
+    assert Normaliser.fit(stored).to_dict() == Normaliser.fit(data).to_dict()
+
+
+@pytest.mark.parametrize("log", [(), ("density", "pressure")])
+def test_normalisation_is_invertible_and_goes_through_json(make_data, log):
+    data = make_data("cns1d")
+    fitted = Normaliser.fit(data, log)
+    again = Normaliser.from_dict(json.loads(json.dumps(fitted.to_dict())))
+    assert torch.allclose(again.denormalise(fitted.normalise(data.u)), data.u, rtol=1e-5)
+    assert again.log.tolist() == [name in log for name in data.problem.channels]
+    if log:
+        expected = data.u[..., 0].log()
+        assert torch.allclose(
+            fitted.normalise(data.u)[..., 0], (expected - expected.mean()) / expected.std(correction=0), atol=1e-3
+        )
+
+
+def test_gradients_pass_the_unused_branch(make_data):
+    data = make_data("cns1d")
+    z = torch.full((4, 3), 200.0, requires_grad=True)
+    Normaliser.fit(data, ("density",)).denormalise(z)[:, 1:].sum().backward()
+    assert torch.isfinite(z.grad).all()
+
+
+def test_a_constant_channel_is_only_shifted(make_data):
+    data = make_data("cns1d")
+    data.u[..., 2] = 7.0
+    assert Normaliser.fit(data).normalise(data.u)[..., 2].abs().max() < 1e-5
+
+
+def test_parameters_that_span_decades_are_scaled_in_their_logarithm():
+    scale = ParameterScale.fit({"nu": (1e-3, 10.0), "beta": (1.0, 3.0), "eta": (0.5, 0.5)})
+    assert scale.log == (True, False, False)
+    params = torch.tensor([[1e-3, 1.0, 0.5], [0.1, 2.0, 0.5], [10.0, 3.0, 0.5]])
+    scaled = scale.scale(params)
+    assert torch.allclose(scaled, torch.tensor([[-1.0, -1.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), atol=1e-6)
+    assert torch.allclose(scale.unscale(scaled), params, rtol=1e-5)
+    none = ParameterScale.fit({})
+    assert none.scale(torch.zeros(3, 0)).shape == none.unscale(torch.zeros(3, 0)).shape == (3, 0)
+
+
+def test_all_three_scales_together(make_data):
+    data = make_data().view(horizon=0.8)
+    scaling = Scaling.fit(data.split("train"))
+    assert scaling.times(data.t)[-1] == 1.0
+    again = Scaling.from_dict(json.loads(json.dumps(scaling.to_dict())))
+    assert again.to_dict() == scaling.to_dict()
+    assert again.params == scaling.params
+
+
+def test_messages(make_data):
+    data = make_data("cns1d")
+    with pytest.raises(ValueError, match="fitted on training data; got the test split"):
+        Normaliser.fit(data.split("test"))
+    with pytest.raises(ValueError, match=r"log names \['rho'\]; the channels are density, pressure, vx"):
+        Normaliser.fit(data, ("rho",))
+    with pytest.raises(ValueError, match=r"log names \['vx'\], but not all their values are positive"):
+        Normaliser.fit(replace(data, u=-data.u), ("vx",))

@@ -1,0 +1,158 @@
+"""Symmetries: exact on the solvers' own output, and refused where they are not."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from vcnef.data import Affine, Galilean, Permute, Reflect, Shift
+from vcnef.data.augment import Setting
+from vcnef.pde import equation
+
+
+def setting(data):
+    return Setting(data.problem, data.t, data.grid)
+
+
+def transformed(data, symmetry, seed=0):
+    frames = torch.arange(len(data.t))[None]
+    return symmetry.bind(setting(data))(data.u, frames, torch.Generator().manual_seed(seed))
+
+
+def solved_again(data, u):
+    """The trajectories that the solver gives from the transformed initial states."""
+    params = dict(zip(data.problem.parameters, data.params.T, strict=True))
+    return equation(data.problem.name).solve(u[:, 0], data.t, params)
+
+
+@pytest.fixture
+def solution(make_data):
+    def solve(name, points, value, samples=4):
+        data = make_data(name, samples=samples, frames=5, points=points, value=value)
+        data = replace(data, t=data.t * 0.1)
+        u0 = equation(name).initial_states(range(samples), seed=1, resolution=points)
+        u = equation(name).solve(u0, data.t, dict(zip(data.problem.parameters, data.params.T, strict=True)))
+        return replace(data, u=u)
+
+    return solve
+
+
+@pytest.mark.parametrize(
+    ("name", "points", "symmetry"),
+    [
+        ("advection", 32, Shift()),
+        ("advection", 32, Affine()),
+        ("burgers", 32, Shift()),
+        ("burgers", 32, Reflect()),
+        ("cns1d", 32, Shift()),
+        ("cns1d", 32, Reflect()),
+        ("cns2d", 8, Shift()),
+        ("cns2d", 8, Reflect()),
+        ("cns2d", 8, Permute()),
+        ("cns3d", 6, Permute()),
+        ("cns3d", 6, Reflect()),
+    ],
+)
+def test_a_transformed_solution_is_the_solution_of_the_transformed_state(solution, name, points, symmetry):
+    # Without viscosity the solver is exactly symmetric in the axes; its viscous steps go one axis after the other.
+    data = solution(name, points, value=1e-8 if isinstance(symmetry, Permute) else 0.1)
+    u = transformed(data, symmetry)
+    again = solved_again(data, u)
+    assert not torch.equal(u, data.u)
+    scale = again.flatten(0, -2).abs().amax(dim=0)
+    assert ((u - again).abs() / scale).max() < 2e-4
+
+
+def test_a_moving_observer_sees_burgers(make_data):
+    """A travelling front of Burgers' equation, which the exact solution lets us move at any speed."""
+    data = make_data("burgers", samples=5, frames=6, points=64)
+    c, k = 1.0 / 64 / 0.2, 2 * torch.pi
+
+    def wave(t, x, speed):
+        return speed + torch.sin(k * (x - speed * t))
+
+    # Only the transport of the phase matters here: the transform must shift by c t and add c, frame by frame.
+    still = wave(0 * data.t[:, None], data.grid[:, 0], 0.0)[None, ..., None].expand(5, -1, -1, -1)
+    data = replace(data, u=still.contiguous())
+    u = transformed(data, Galilean(speed=3.5 * c))
+    means = u.mean(dim=(1, 2, 3))
+    steps = means / c
+    assert torch.allclose(steps, steps.round(), atol=1e-4)
+    assert steps.abs().max() <= 3.001
+    assert len(set(steps.round().tolist())) > 1
+    for sample, speed in enumerate(means):
+        assert torch.allclose(u[sample, ..., 0], wave(data.t[:, None], data.grid[:, 0], speed), atol=1e-4)
+
+
+def test_a_moving_observer_starts_at_the_sample_s_own_frame(make_data):
+    data = make_data("cns2d", points=8, samples=3)
+    apply = Galilean(speed=2.0).bind(setting(data))
+    frames = torch.tensor([[0, 2], [1, 2], [3, 5]])
+    u = data.u[torch.arange(3)[:, None], frames]
+    moved = apply(u, frames, torch.Generator().manual_seed(1))
+    boost = (moved - u).mean(dim=(1, 2, 3))
+    assert torch.allclose(boost[:, :2], torch.zeros(3, 2), atol=1e-5)
+    quantum = (1 / 8) / 0.2
+    cells = (boost[:, 2:] / quantum).round().long()
+    assert cells.abs().max() > 0
+    for i in range(3):
+        steps = tuple((cells[i] * (frames[i, 1] - frames[i, 0])).tolist())
+        expected = u[i, 1].roll(steps, dims=(0, 1)) + boost[i]
+        assert torch.allclose(moved[i, 1], expected, atol=1e-5)
+
+
+def test_a_shift_on_the_fine_grid_gives_every_phase_of_the_coarse_one(make_data):
+    data = make_data("burgers", samples=64, points=16)
+    u = transformed(data, Shift(stride=4))
+    assert u.shape == (64, 6, 4, 1)
+    phases = set()
+    for sample in range(64):
+        matches = [s for s in range(16) if torch.equal(data.u[sample].roll(s, dims=1)[:, ::4], u[sample])]
+        assert len(matches) == 1
+        phases.add(matches[0])
+    assert len(phases) == 16
+
+
+def test_square_and_cube_have_all_their_symmetries(make_data):
+    for name, points, group in (("cns2d", 3, 8), ("cns3d", 2, 48)):
+        data = make_data(name, samples=1, frames=2, points=points)
+        frames, generator = torch.arange(2)[None], torch.Generator().manual_seed(3)
+        u = data.u.expand(group * 12, *data.u.shape[1:])
+        for symmetry in (Permute(), Reflect()):
+            u = symmetry.bind(setting(data))(u, frames, generator)
+        assert len(torch.unique(u.flatten(1), dim=0)) == group
+
+
+def test_draws_come_from_the_generator(make_data):
+    data = make_data("cns2d")
+    for symmetry in (Shift(), Reflect(), Permute(), Galilean(2.0)):
+        assert torch.equal(transformed(data, symmetry, seed=4), transformed(data, symmetry, seed=4))
+        assert not torch.equal(transformed(data, symmetry, seed=4), transformed(data, symmetry, seed=5))
+
+
+def test_refusals(make_data):
+    burgers, gas, advection = make_data("burgers"), make_data("cns2d"), make_data("advection")
+
+    def refused(symmetry, data, message):
+        with pytest.raises(ValueError, match=message):
+            symmetry.bind(setting(data))
+
+    refused(Reflect(), advection, "Reflect is no symmetry of 'advection'; it is one of burgers, cns1d, cns2d, cns3d")
+    refused(Galilean(1.0), advection, "Galilean is no symmetry of 'advection'")
+    refused(Affine(), burgers, "Affine is no symmetry of 'burgers'; it is one of advection")
+    refused(Permute(), burgers, "Permute is no symmetry of 'burgers'")
+    walls = replace(burgers, problem=replace(burgers.problem, periodic=False))
+    refused(Shift(), walls, "Shift needs a periodic grid")
+    refused(Shift(stride=3), burgers, "Shift has stride 3, which does not divide")
+    refused(Galilean(0.1), burgers, r"speed 0.1; on this grid and these times the least is 0.625")
+    old = replace(burgers, problem=replace(burgers.problem, domain=((-1.0, 1.0),)))
+    refused(Galilean(9.0), old, "not exact for Burgers data of 2022")
+    refused(Galilean(9.0), replace(burgers, t=burgers.t**2), "needs equally spaced times")
+    flat = replace(gas, problem=replace(gas.problem, domain=((0.0, 1.0), (0.0, 2.0))))
+    refused(Permute(), flat, "Permute needs equal axes")
+
+
+def test_a_user_may_vouch_for_an_equation(make_data):
+    data = make_data("burgers")
+    mine = replace(data, problem=replace(data.problem, name="kdv"))
+    assert transformed(mine, Shift(equations=frozenset({"kdv"}))).shape == data.u.shape
