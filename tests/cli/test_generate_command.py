@@ -46,6 +46,20 @@ def test_a_folder_of_parameter_values_under_the_benchmarks_names(vcnef, tmp_path
     assert torch.equal(data.u[:4, 0], data.u[4:, 0])
 
 
+@pytest.mark.parametrize(("times", "expected"), [("0:0.1:3", [0.0, 0.05, 0.1]), ("0,0.01,0.1", [0.0, 0.01, 0.1])])
+def test_free_output_times(vcnef, tmp_path, times, expected):
+    size = ["--samples", 2, "--resolution", 32, "--device", "cpu"]
+    code, _, _ = vcnef("generate", "burgers", *size, "--times", times, "--out", tmp_path / "mine.hdf5")
+    assert code == 0
+    torch.testing.assert_close(open_data(tmp_path / "mine.hdf5").t, torch.tensor(expected))
+
+
+def test_times_that_are_not_understood(vcnef, tmp_path):
+    code, _, err = vcnef("generate", "burgers", "--times", "0:2", "--out", tmp_path)
+    assert code == 2
+    assert err == "--times 0:2 is not understood; write first:last:count, e.g. 0:2:201, or 0,0.5,2.\n"
+
+
 def test_a_range_and_an_option_of_the_initial_states(vcnef, tmp_path):
     code, _, _ = vcnef(
         "generate", "cns2d", *SMALL[:2], "--resolution", 8, *SMALL[4:], "--set", "eta=0.01:0.1", "--set", "mach=0.5",

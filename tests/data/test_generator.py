@@ -163,9 +163,11 @@ def test_files_are_not_overwritten_and_not_mixed(tmp_path):
     [
         ({"params": {"rat": 1.0}}, "decay has no parameter 'rat'. Did you mean 'rate'"),
         ({"amplitud": 1.0}, "decay has no initial option 'amplitud'. Did you mean 'amplitude'"),
-        ({"samples": 0}, "samples is 0, frames 5 and horizon 1; expected at least 1 sample"),
-        ({"frames": 1}, "frames 1 and"),
-        ({"horizon": 0.0}, "horizon 0;"),
+        ({"samples": 0}, "samples is 0; expected at least 1"),
+        ({"frames": 1}, "frames is 1 and horizon 1; expected 2 frames or more"),
+        ({"horizon": 0.0}, "horizon 0; expected 2 frames or more and a time above 0"),
+        ({"t": [0.0, 0.5], "frames": 3}, "Output times are given twice"),
+        ({"t": [0.1, 0.5]}, r"t is \[0.1, 0.5\]; expected two or more ascending times, the first of them 0"),
         ({"store_stride": 3}, "resolution is 16 with store_stride 3; expected 4 or more cells and a divisor"),
         ({"params": {"rate": "fast"}}, "rate is 'fast'; expected a number, a list of them"),
         ({"params": {"rate": (2.0, 1.0)}}, r"rate is \(2.0, 1.0\); expected a number, a list of them, or a \(low"),
@@ -176,6 +178,16 @@ def test_files_are_not_overwritten_and_not_mixed(tmp_path):
 def test_messages(change, message):
     with pytest.raises(ValueError, match=message):
         generate(DecayingWaves(), **({"samples": 2, "device": "cpu"} | change))
+
+
+def test_output_times_are_free(tmp_path):
+    times = [0.0, 0.1, 0.7, 2.0]
+    data = generate(DecayingWaves(), samples=3, device="cpu", t=times)
+    torch.testing.assert_close(data.t, torch.tensor(times))
+    [path] = generate(DecayingWaves(), samples=3, device="cpu", t=times, out=tmp_path / "decay.hdf5")
+    again = open_data(path)
+    assert torch.equal(again.t, data.t)
+    assert torch.equal(again.u, data.u)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")

@@ -27,7 +27,8 @@ def generate(
     seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
     resolution: Annotated[int | None, typer.Option(help="Cells along each axis; by default the benchmark's.")] = None,
-    frames: Annotated[int | None, typer.Option(help="Output times, the initial one included.")] = None,
+    times: Annotated[str | None, typer.Option(help="Output times: first:last:count, or 0,0.1,0.5.")] = None,
+    frames: Annotated[int | None, typer.Option(help="Equally spaced output times, the initial one included.")] = None,
     horizon: Annotated[float | None, typer.Option(help="The last time.")] = None,
     generation: Annotated[
         str, typer.Option(help="documented, or 2022 for the benchmark's first files.")
@@ -42,7 +43,7 @@ def generate(
     one run.
     """
     from vcnef.cli._progress import progress
-    from vcnef.cli._settings import parse_settings, share_out
+    from vcnef.cli._settings import parse_settings, parse_times, share_out
     from vcnef.data.generator import generate as make
     from vcnef.pde import equation as find
 
@@ -52,10 +53,23 @@ def generate(
     begun = time.monotonic()
     with progress(quiet=not first) as report:
         paths = make(
-            model, samples=samples, params=params, seed=seed, device=device, out=out, generation=generation,
-            resume=resume, progress=report, resolution=resolution, frames=frames, horizon=horizon, batch=batch,
-            store_stride=store_stride, **initial,
-        )  # fmt: skip
+            model,
+            samples=samples,
+            params=params,
+            seed=seed,
+            device=device,
+            out=out,
+            generation=generation,
+            resume=resume,
+            progress=report,
+            resolution=resolution,
+            t=None if times is None else parse_times(times),
+            frames=frames,
+            horizon=horizon,
+            batch=batch,
+            store_stride=store_stride,
+            **initial,
+        )
     for path in paths if first else ():
         typer.echo(f"{path}: {samples} trajectories, {path.stat().st_size / 1e6:.1f} MB")
     if first:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ def generate(
     resume: bool = False,
     progress: Progress | None = None,
     resolution: int | None = None,
+    t: Sequence[float] | np.ndarray | None = None,
     frames: int | None = None,
     horizon: float | None = None,
     batch: int | None = None,
@@ -47,7 +48,8 @@ def generate(
 
     `params`: per name a number, a list of numbers (a data set for each; sample i starts from the same state in all
     of them) or a (low, high) range from which each sample draws its own. `initial` are options of the initial
-    states, such as `mach`. Resolution, `frames` (the initial one included) and `horizon` default to the benchmark's.
+    states, such as `mach`. Resolution and output times default to the benchmark's; times are `t`, from 0 on, or
+    `frames` of them (the initial one included) equally spaced up to `horizon`.
 
     Without `out` the result is in memory. With it files are written as they are made, and their paths returned: one
     file, or in a folder one per parameter value under the benchmark's names. `resume` continues a file that was
@@ -67,6 +69,7 @@ def generate(
         generation=getattr(equation, "generation", generation),
         device=target.type,
         resolution=resolution,
+        t=t,
         frames=frames,
         horizon=horizon,
         seed=seed,
@@ -110,7 +113,7 @@ def _in_memory(equation: Equation, recipes: list[Recipe], device: torch.device, 
     first, problem = recipes[0], equation.problem
     stride = (slice(None, None, first.store_stride),) * problem.ndim
     grid = cell_centres(problem.domain, first.resolution)[stride]
-    u = torch.empty(len(recipes) * first.samples, first.frames, *grid.shape[:-1], len(problem.channels))
+    u = torch.empty(len(recipes) * first.samples, len(first.times), *grid.shape[:-1], len(problem.channels))
     redrawn = 0
     for number, recipe in enumerate(recipes):
         offset = number * recipe.samples

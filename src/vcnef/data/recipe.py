@@ -50,8 +50,7 @@ class Recipe:
     """Per name a value, or the (low, high) range that each sample draws from."""
     initial: Mapping[str, Any]
     resolution: int
-    frames: int
-    horizon: float
+    times: tuple[float, ...]
     seed: int
     batch: int
     store_stride: int
@@ -67,7 +66,7 @@ class Recipe:
         return record | {"params": {name: list(v) if isinstance(v, tuple) else v for name, v in self.params.items()}}
 
     def t(self) -> Tensor:
-        return torch.linspace(0.0, self.horizon, self.frames, dtype=torch.float64)
+        return torch.tensor(self.times, dtype=torch.float64)
 
     def lines(self, problem: Problem) -> list[np.ndarray]:
         """Stored coordinates along each axis."""
@@ -104,6 +103,7 @@ def plan(
     device: str,
     initial: Mapping[str, Any],
     resolution: int | None = None,
+    t: Sequence[float] | None = None,
     frames: int | None = None,
     horizon: float | None = None,
     seed: int = 0,
@@ -111,30 +111,41 @@ def plan(
     store_stride: int = 1,
 ) -> list[Recipe]:
     """One recipe for each value of the parameters, checked; what is not given is the equation's own default."""
-    size = {
-        "samples": samples,
-        "resolution": equation.resolution if resolution is None else resolution,
-        "frames": equation.frames if frames is None else frames,
-        "horizon": equation.horizon if horizon is None else float(horizon),
-        "store_stride": store_stride,
-    }
-    _check_sizes(**size)
+    resolution = equation.resolution if resolution is None else resolution
+    _check_sizes(samples, resolution, store_stride)
+    times = _times(equation, t, frames, horizon)
     values = _values(equation, params or {})
     _check_names("initial option", initial, equation.initial_options, equation)
-    bytes_each = 4 * size["frames"] * size["resolution"] ** equation.problem.ndim * len(equation.problem.channels)
+    bytes_each = 4 * len(times) * resolution**equation.problem.ndim * len(equation.problem.channels)
     if batch is None:
         batch = max(1, min(samples, BATCH_BYTES.get(device, BATCH_BYTES["cpu"]) // bytes_each))
     options = {**equation.initial_options, **initial}
     common = {"equation": equation.name, "generation": generation, "initial": options, "seed": seed}
+    size = {"samples": samples, "resolution": resolution, "times": times, "store_stride": store_stride}
     return [Recipe(**common, **size, params=each, batch=batch, device=device) for each in values]
 
 
-def _check_sizes(samples: int, resolution: int, frames: int, horizon: float, store_stride: int) -> None:
-    if samples < 1 or frames < 2 or not horizon > 0:
-        raise ValueError(
-            f"samples is {samples}, frames {frames} and horizon {horizon:g}; "
-            "expected at least 1 sample, 2 frames and a horizon above 0."
-        )
+def _times(
+    equation: Equation, t: Sequence[float] | None, frames: int | None, horizon: float | None
+) -> tuple[float, ...]:
+    """Output times from 0 on: those given, or equally many apart up to the horizon."""
+    if t is not None:
+        if frames is not None or horizon is not None:
+            raise ValueError("Output times are given twice; give either t, or frames and horizon.")
+        times = np.asarray(t, dtype=np.float64)
+        if times.ndim != 1 or len(times) < 2 or times[0] != 0 or not (np.diff(times) > 0).all():
+            raise ValueError(f"t is {t}; expected two or more ascending times, the first of them 0.")
+        return tuple(times.tolist())
+    frames = equation.frames if frames is None else frames
+    horizon = equation.horizon if horizon is None else float(horizon)
+    if frames < 2 or not 0 < horizon < np.inf:
+        raise ValueError(f"frames is {frames} and horizon {horizon:g}; expected 2 frames or more and a time above 0.")
+    return tuple(np.linspace(0.0, horizon, frames).tolist())
+
+
+def _check_sizes(samples: int, resolution: int, store_stride: int) -> None:
+    if samples < 1:
+        raise ValueError(f"samples is {samples}; expected at least 1.")
     if resolution < 4 or store_stride < 1 or resolution % store_stride:
         raise ValueError(
             f"resolution is {resolution} with store_stride {store_stride}; expected 4 or more cells and a divisor."
