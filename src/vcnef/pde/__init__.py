@@ -1,0 +1,13 @@
+"""Equations, their random initial states, and the solvers that make benchmark data; batched, on any device.
+
+`equation(name)` gives an `Equation`: what it is about (`problem`), a distribution of initial states
+(`initial_states`) and a finite-volume solver (`solve`). `solve(name, u0, t=…)` runs that solver on a user's arrays.
+Each equation is a file (`advection`, `burgers`, `compressible_ns`) that supplies a scheme: a stable step size and a
+step, built from `finite_volume` and `riemann`. `stepping` carries any scheme through the output times.
+"""
+
+from vcnef.pde.advection import shifted
+from vcnef.pde.equation import Equation
+from vcnef.pde.registry import EQUATIONS, equation, solve
+
+__all__ = ["EQUATIONS", "Equation", "equation", "shifted", "solve"]

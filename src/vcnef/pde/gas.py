@@ -1,0 +1,115 @@
+"""The finite-volume scheme of a viscous ideal gas in any number of dimensions: transport, then viscosity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.pde.finite_volume import State, face_states, largest, midpoint, neighbour, outflow, per_sample
+from vcnef.pde.riemann import GAMMA, hllc_flux, speed_squared
+
+CFL = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class SplitGas:
+    """Unsplit MC-limited HLLC for the gas, then viscosity by sweeps of forward Euler; states are (ρ, p, v_1, …).
+
+    dt = 0.3 min_d Δx_d / max(c + |v_d|), in sub-steps of at most 0.15 min_d Δx_d² / (4η/3 + ζ) for viscosity.
+    """
+
+    shear: Float[Tensor, " b"]
+    stretch: Float[Tensor, " b"]
+    """4η/3 + ζ: the viscosity of a velocity along its own direction."""
+    sublimit: Float[Tensor, " b"]
+    spacing: tuple[float, ...]
+
+    def limit(self, state: State) -> Tensor:
+        rho, p, *v = state
+        sound = torch.sqrt(GAMMA * p / rho)
+        steps = [dx / (largest(sound + u.abs()) + 1e-8) for dx, u in zip(self.spacing, v, strict=True)]
+        return CFL * reduce(torch.minimum, steps)
+
+    def step(self, state: State, dt: Tensor) -> State:
+        return midpoint(self._transport, state, per_sample(dt, state[0]))
+
+    def _transport(self, base: State, at: State, dt: Tensor) -> State:
+        conserved = _conserved(base)
+        for axis, dx in enumerate(self.spacing, start=1):
+            left, right = zip(*(face_states(q, axis) for q in at), strict=True)
+            flux = hllc_flux(left, right, axis)
+            conserved = tuple(q - dt / dx * outflow(f, axis) for q, f in zip(conserved, flux, strict=True))
+        return _primitive(conserved)
+
+    def substep(self, state: State, dt: Tensor) -> State:
+        dt = per_sample(dt, state[0])
+        for axis in range(1, len(self.spacing) + 1):
+            state = self.viscous_sweep(state, axis, dt)
+        return state
+
+    def viscous_sweep(self, state: State, axis: int, dt: Tensor) -> State:
+        rho, p, *v = state
+        rate = dt / self.spacing[axis - 1] ** 2
+        face_density = 0.5 * (rho + neighbour(rho, axis, 1))
+        heat = torch.zeros_like(p)
+        slowed = []
+        for direction, u in enumerate(v, start=1):
+            viscosity = per_sample(self.stretch if direction == axis else self.shear, u)
+            ahead = neighbour(u, axis, 1)
+            stress = viscosity * face_density * (ahead - u)
+            heat = heat + 0.5 * stress * (ahead + u)  # ½ D(u²) = D(u) (u_{i+1} + u_i) / 2
+            slowed.append(u + rate * outflow(stress, axis) / rho)
+        kinetic_loss = 0.5 * rho * (speed_squared(v) - speed_squared(slowed))
+        return (rho, p + (GAMMA - 1.0) * (kinetic_loss + rate * outflow(heat, axis)), *slowed)
+
+
+@dataclass(frozen=True, eq=False)
+class StaleGhosts:
+    """`SplitGas` as the benchmark ran it: cells beyond the border keep in later sweeps what they held in the first.
+
+    Its data differ from refreshed ones by 2e-4 to 1e-3 (32² cells, t = 0.1) and leak momentum and energy at the border.
+    """
+
+    gas: SplitGas
+    sublimit: Float[Tensor, " b"]
+
+    def limit(self, state: State) -> Tensor:
+        return self.gas.limit(state)
+
+    def step(self, state: State, dt: Tensor) -> State:
+        return self.gas.step(state, dt)
+
+    def substep(self, state: State, dt: Tensor) -> State:
+        dt = per_sample(dt, state[0])
+        inside = (slice(None), *(slice(1, -1),) * len(self.gas.spacing))
+        padded = tuple(_with_ghosts(q) for q in state)
+        for axis in range(1, len(self.gas.spacing) + 1):
+            swept = self.gas.viscous_sweep(padded, axis, dt)
+            for ghosted, fresh in zip(padded, swept, strict=True):
+                ghosted[inside] = fresh[inside]
+        return tuple(q[inside] for q in padded)
+
+
+def _with_ghosts(q: Tensor) -> Tensor:
+    """A copy with one more cell on each side of each space axis, from around the period."""
+    for axis in range(1, q.ndim):
+        last = q.shape[axis] - 1
+        q = torch.cat([q.narrow(axis, last, 1), q, q.narrow(axis, 0, 1)], dim=axis)
+    return q
+
+
+def _conserved(state: State) -> State:
+    rho, p, *v = state
+    return (rho, p / (GAMMA - 1.0) + 0.5 * rho * speed_squared(v), *(rho * u for u in v))
+
+
+def _primitive(conserved: State) -> State:
+    """Density, pressure (1e-4 where it has dropped to 1e-8 or less) and velocity."""
+    rho, energy, *momentum = conserved
+    v = [m / rho for m in momentum]
+    p = (GAMMA - 1.0) * (energy - 0.5 * rho * speed_squared(v))
+    return (rho, torch.where(p <= 1e-8, 1e-4, p), *v)

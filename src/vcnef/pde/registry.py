@@ -1,0 +1,131 @@
+"""The equations by name, and `solve`, the border at which a user's arrays are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.pde.advection import advection
+from vcnef.pde.burgers import burgers
+from vcnef.pde.compressible_ns import compressible_ns
+from vcnef.pde.equation import Equation, suggestion
+
+EQUATIONS: Mapping[str, Callable[[str], Equation]] = MappingProxyType(
+    {
+        "advection": advection,
+        "burgers": burgers,
+        "cns1d": partial(compressible_ns, 1),
+        "cns2d": partial(compressible_ns, 2),
+        "cns3d": partial(compressible_ns, 3),
+    }
+)
+
+GENERATIONS = ("documented", "2022")
+
+FEWEST_CELLS = 4
+"""A limited slope needs two neighbours and a face needs two slopes."""
+
+
+def equation(name: str, *, generation: str = "documented") -> Equation:
+    """The equation of that name; generation "2022" has the accidents of the benchmark's first files.
+
+    >>> equation("burgers").problem.parameters
+    ('nu',)
+    """
+    if name not in EQUATIONS:
+        raise ValueError(f"There is no equation {name!r}. {suggestion(name, EQUATIONS)}")
+    if generation not in GENERATIONS:
+        raise ValueError(f"There is no generation {generation!r} of {name!r}. {suggestion(generation, GENERATIONS)}")
+    return EQUATIONS[name](generation)
+
+
+def solve(
+    name: str,
+    u0: Tensor | np.ndarray,
+    *,
+    t: Tensor | np.ndarray | Sequence[int | float],
+    params: Mapping[str, int | float | Sequence[int | float] | np.ndarray | np.number | Tensor] | None = None,
+    domain: Sequence[Sequence[int | float]] | None = None,
+    generation: str = "documented",
+) -> Float[Tensor, "b t *x c"]:
+    """Run the classical solver on given initial states `u0 [b *x c]` at time 0; returns the states at times `t`.
+
+    `params` are numbers or one value per sample, by name; the equation's defaults stand in for those left out.
+    """
+    chosen = equation(name, generation=generation)
+    states = torch.as_tensor(u0)
+    if states.dtype != torch.float64:
+        states = states.to(torch.float32)
+    _check_states(chosen, states)
+    times = torch.as_tensor(t, dtype=torch.float64).cpu()
+    _check_times(times)
+    if domain is not None and len(domain) != chosen.problem.ndim:
+        raise ValueError(
+            f"The domain has {len(domain)} axes; {name!r} has {chosen.problem.ndim}. "
+            f"Give one (low, high) pair per axis, e.g. {chosen.problem.domain}."
+        )
+    return chosen.solve(states, times, _checked_params(chosen, params or {}, states), domain=domain)
+
+
+def _check_states(chosen: Equation, u0: Tensor) -> None:
+    problem, shape = chosen.problem, tuple(u0.shape)
+    if u0.ndim != problem.ndim + 2:
+        raise ValueError(
+            f"u0 has {u0.ndim} axes {shape}; {chosen.name!r} expects {problem.ndim + 2}: "
+            f"samples, {problem.ndim} of space, channels. Add what is missing, e.g. u0[..., None] for a scalar field."
+        )
+    if shape[-1] != len(problem.channels):
+        raise ValueError(
+            f"u0 has {shape[-1]} channels on its last axis; {chosen.name!r} expects {len(problem.channels)}. "
+            f"Stack them in the order {', '.join(problem.channels)}."
+        )
+    if min(shape[1:-1]) < FEWEST_CELLS:
+        raise ValueError(
+            f"u0 has {shape[1:-1]} cells; expected at least {FEWEST_CELLS} along each axis. Use a finer grid."
+        )
+    if not torch.isfinite(u0).all():
+        count = int((~torch.isfinite(u0)).sum())
+        raise ValueError(f"u0 has {count} values that are not finite. Remove or repair those samples first.")
+    for channel in ("density", "pressure"):
+        if channel in problem.channels:
+            smallest = float(u0[..., problem.channels.index(channel)].min())
+            if smallest <= 0:
+                raise ValueError(
+                    f"The {channel} of u0 goes down to {smallest:.4g}; expected positive values. "
+                    f"Check the channel order: {', '.join(problem.channels)}."
+                )
+
+
+def _check_times(t: Tensor) -> None:
+    if t.ndim != 1 or len(t) == 0:
+        raise ValueError(f"t has shape {tuple(t.shape)}; expected a list of output times. Give e.g. t=[0.0, 0.5, 1.0].")
+    if not torch.isfinite(t).all() or t[0] < 0 or (t.diff() <= 0).any():
+        raise ValueError(
+            f"Output times run from {t[0]:.4g} to {t[-1]:.4g} and are not finite, ascending and from 0 on. "
+            "Sort them, drop repeated ones, and count time from the state u0."
+        )
+
+
+def _checked_params(chosen: Equation, params: Mapping[str, object], u0: Tensor) -> dict[str, Tensor]:
+    checked = {}
+    for name, value in params.items():
+        if name not in chosen.defaults:
+            raise ValueError(f"{chosen.name!r} has no parameter {name!r}. {suggestion(name, chosen.defaults)}")
+        column = torch.as_tensor(value, dtype=u0.dtype, device=u0.device)
+        if column.ndim > 1 or (column.ndim == 1 and len(column) not in (1, len(u0))):
+            raise ValueError(
+                f"Parameter {name!r} has shape {tuple(column.shape)}; expected a number or {len(u0)}, one per sample. "
+                "Flatten it or repeat it for each sample."
+            )
+        if not torch.isfinite(column).all():
+            raise ValueError(f"Parameter {name!r} is not finite: {value}. Give finite numbers.")
+        if name != "beta" and (column < 0).any():
+            raise ValueError(f"Parameter {name!r} is negative: {float(column.min()):.4g}. A viscosity is zero or more.")
+        checked[name] = column
+    return checked

@@ -1,0 +1,173 @@
+"""The driver: carries a batch of states through the output times, each sample with its own time steps.
+
+Every sample takes the largest stable step of its own state, cut at the next output time, so its trajectory does not
+depend on the rest of the batch. A sample that has reached the output time takes empty steps until the slowest one is
+there; samples are therefore sorted by step size into groups that fill the machine.
+On CUDA a step is compiled into fused kernels and replayed as a CUDA graph. The host looks at the device once per frame
+to learn how many steps to queue, and once more if wave speeds have risen meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, runtime_checkable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.pde.finite_volume import State, per_sample
+from vcnef.pde.fusing import repeatable, tensors
+
+GROUP_CELLS = {"cuda": 2**21, "cpu": 2**16}
+"""Cells that advance together: enough to fill the chip, few enough to stay in its cache and to sort finely."""
+
+LOOK_EVERY = 512
+"""Most steps queued before the host looks at the device again; bounds the time lost to a run that blew up."""
+
+SMALLEST_STEP = 1e-3
+"""A run whose stable step falls below this part of its first one has blown up; it is given up and set to NaN."""
+
+
+@runtime_checkable
+class Scheme(Protocol):
+    """A numerical scheme for a batch of states; its tensors all start with the sample axis."""
+
+    def limit(self, state: State) -> Tensor:
+        """Largest stable time step of each sample, `[b]`."""
+
+    def step(self, state: State, dt: Tensor) -> State:
+        """The state after time steps `dt [b]`."""
+
+
+@runtime_checkable
+class SplitScheme(Scheme, Protocol):
+    """A scheme that splits off a stiffer part, advanced after each step in smaller sub-steps."""
+
+    sublimit: Tensor
+    """Largest stable sub-step of each sample, `[b]`."""
+
+    def substep(self, state: State, dt: Tensor) -> State:
+        """The state after sub-steps `dt [b]` of the split-off part."""
+
+
+@torch.no_grad()
+def integrate(
+    build: Callable[[Sequence[Tensor]], Scheme],
+    u0: Float[Tensor, "b *x c"],
+    times: Sequence[float],
+    params: Sequence[Float[Tensor, " b"]],
+    *,
+    compiled: bool | None = None,
+) -> Float[Tensor, "b t *x c"]:
+    """States at ascending `times` from `u0` at time 0; `build(params)` makes the scheme of a group of samples.
+
+    `compiled` defaults to CUDA only.
+    """
+    u = u0.new_empty(len(u0), len(times), *u0.shape[1:])
+    gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
+    compiled = u0.is_cuda if compiled is None else compiled
+    run = None
+    for rows in _groups(build(params), u0):
+        scheme, state = build([p[rows] for p in params]), _components(u0[rows])
+        if run is None or len(run.left) != len(state[0]):
+            run = _Run(scheme, state, compiled)
+        else:
+            run.restart(scheme, state)
+        for frame, gap in enumerate(gaps):
+            run.advance(gap)
+            u[rows, frame] = torch.stack(run.state, dim=-1)
+    return u
+
+
+def _components(u0: Tensor) -> State:
+    return tuple(component.clone(memory_format=torch.contiguous_format) for component in u0.unbind(-1))
+
+
+def _groups(scheme: Scheme, u0: Tensor) -> Iterator[Tensor | slice]:
+    """Rows of the batch that advance together, alike in step size."""
+    cells = u0[0, ..., 0].numel()
+    size = max(1, GROUP_CELLS.get(u0.device.type, GROUP_CELLS["cpu"]) // cells)
+    if len(u0) <= size:
+        yield slice(None)
+        return
+    yield from scheme.limit(u0.unbind(-1)).argsort().split(size)
+
+
+class _Run:
+    """A group of samples on its way: their state, advanced in place, and the time left to the next output."""
+
+    def __init__(self, scheme: Scheme, state: State, compiled: bool) -> None:
+        self.scheme, self.state = scheme, state
+        self.least = SMALLEST_STEP * scheme.limit(state)
+        self.most = torch.full_like(self.least, torch.inf)
+        self.left = torch.zeros_like(self.least)
+        self.split_left = torch.zeros_like(self.least)
+        # With no time left a step changes nothing, so it may be traced and captured on the live state.
+        step = (scheme, state, self.left, self.split_left, self.least, self.most)
+        self._step = repeatable(_step, step, compiled)
+        self._substep = None
+        if isinstance(scheme, SplitScheme):
+            self._substep = repeatable(_substep, (scheme, state, self.split_left), compiled)
+
+    def restart(self, scheme: Scheme, state: State) -> None:
+        """Take in another group of as many samples, keeping the captured steps and the memory they work on."""
+        for old, new in zip(tensors((self.scheme, self.state)), tensors((scheme, state)), strict=True):
+            old.copy_(new)
+        self.least.copy_(SMALLEST_STEP * scheme.limit(state))
+
+    def advance(self, gap: float) -> None:
+        """Carry every sample forward by the time `gap`."""
+        if gap == 0.0:
+            return
+        self.left.fill_(gap)
+        while True:
+            steps, substeps = self._plan()
+            if steps == 0:
+                return
+            for _ in range(min(steps, LOOK_EVERY)):
+                self._step()
+                for _ in range(substeps):
+                    self._substep()
+
+    def _plan(self) -> tuple[int, int]:
+        """Steps still needed by the slowest sample, and sub-steps in each; the only place where the host waits."""
+        dt = _time_step(self.scheme.limit(self.state), self.left, self.least)
+        pieces = torch.zeros_like(dt)
+        if self._substep is not None:
+            pieces = torch.ceil(dt / self.scheme.sublimit)
+            # A sample keeps to the sub-steps it asked for here, so that they always cover its step.
+            torch.mul(pieces, self.scheme.sublimit, out=self.most)
+            torch.minimum(dt, self.most, out=dt)
+        steps = torch.ceil(self.left / dt).nan_to_num(nan=0.0)  # 0 / 0 where no time is left
+        most_steps, most_pieces = torch.stack([steps.amax(), pieces.amax()]).tolist()
+        return int(most_steps), int(most_pieces)
+
+
+def _time_step(limit: Tensor, left: Tensor, least: Tensor) -> Tensor:
+    """The stable step, cut at the output time; a run that has blown up goes there at once."""
+    return torch.where(limit >= least, torch.minimum(limit, left), left)
+
+
+def _step(
+    scheme: Scheme, state: State, left: Tensor, split_left: Tensor, least: Tensor, most: Tensor
+) -> None:  # in place
+    limit = scheme.limit(state)
+    dt = torch.minimum(_time_step(limit, left, least), most)
+    _overwrite(state, scheme.step(state, torch.where(limit >= least, dt, torch.nan)), dt)
+    left.sub_(dt)
+    split_left.copy_(dt)
+
+
+def _substep(scheme: SplitScheme, state: State, split_left: Tensor) -> None:  # in place
+    dt = torch.minimum(scheme.sublimit, split_left)
+    _overwrite(state, scheme.substep(state, dt), dt)
+    split_left.sub_(dt)
+
+
+def _overwrite(state: State, new: State, dt: Tensor) -> None:
+    """Put `new` in place of `state`, except for samples whose step is empty: those stay as they are to the bit."""
+    moving = per_sample(dt > 0, state[0])
+    for old_component, new_component in zip(state, new, strict=True):
+        if new_component is not old_component:
+            old_component.copy_(torch.where(moving, new_component, old_component))

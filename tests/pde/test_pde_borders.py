@@ -1,0 +1,74 @@
+"""What a user's mistakes are answered with: what was expected and got, then what to do."""
+
+import numpy as np
+import pytest
+import torch
+
+from vcnef.pde import EQUATIONS, equation, solve
+
+GAS = np.ones((2, 16, 3), dtype=np.float32)
+
+
+def test_names():
+    assert list(EQUATIONS) == ["advection", "burgers", "cns1d", "cns2d", "cns3d"]
+    with pytest.raises(ValueError, match=r"no equation 'burger'. Did you mean 'burgers'"):
+        equation("burger")
+    with pytest.raises(ValueError, match=r"no equation 'heat'. Use one of advection, burgers"):
+        equation("heat")
+    with pytest.raises(ValueError, match=r"no generation '2023' of 'burgers'. Did you mean '2022'"):
+        equation("burgers", generation="2023")
+    with pytest.raises(ValueError, match=r"no option of the initial states 'mach_number'. Did you mean 'mach'"):
+        equation("cns2d").initial_states([0], seed=0, resolution=8, mach_number=1.0)
+    with pytest.raises(ValueError, match=r"'burgers' has no parameter 'mu'. Did you mean 'nu'"):
+        equation("burgers").solve(torch.zeros(1, 8, 1), [0.1], {"mu": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("name", "u0", "options", "message"),
+    [
+        ("burgers", np.zeros((4, 32)), {}, r"u0 has 2 axes \(4, 32\); 'burgers' expects 3.*u0\[..., None\]"),
+        (
+            "cns1d",
+            np.ones((4, 32, 1)),
+            {},
+            "1 channels on its last axis; 'cns1d' expects 3. Stack .*density, pressure, vx",
+        ),
+        ("burgers", np.zeros((4, 3, 1)), {}, r"u0 has \(3,\) cells; expected at least 4"),
+        ("burgers", np.full((4, 8, 1), np.nan), {}, "u0 has 32 values that are not finite"),
+        ("cns1d", GAS * [1, -2, 1], {}, "pressure of u0 goes down to -2; expected positive.*density, pressure, vx"),
+        ("cns1d", GAS * [0, 1, 1], {}, "density of u0 goes down to 0; expected positive"),
+        ("cns1d", GAS, {"t": []}, r"t has shape \(0,\); expected a list of output times"),
+        ("cns1d", GAS, {"t": [0.2, 0.1]}, "Output times run from 0.2 to 0.1 and are not finite, ascending"),
+        ("cns1d", GAS, {"t": [-0.2, 0.1]}, "count time from the state u0"),
+        ("cns1d", GAS, {"params": {"etta": 0.1}}, "'cns1d' has no parameter 'etta'. Did you mean 'eta'"),
+        ("cns1d", GAS, {"params": {"eta": [0.1, 0.2, 0.3]}}, r"'eta' has shape \(3,\); expected a number or 2"),
+        ("cns1d", GAS, {"params": {"eta": -0.1}}, "'eta' is negative: -0.1. A viscosity is zero or more"),
+        ("cns1d", GAS, {"params": {"eta": np.inf}}, "'eta' is not finite: inf"),
+        ("cns1d", GAS, {"domain": [(0, 1), (0, 1)]}, "The domain has 2 axes; 'cns1d' has 1. Give one"),
+    ],
+)
+def test_solve_says_what_is_wrong(name, u0, options, message):
+    with pytest.raises(ValueError, match=message):
+        solve(name, u0, **{"t": [0.1], **options})
+
+
+def test_solve_takes_numpy_and_torch_and_keeps_double_precision():
+    u0 = np.sin(2 * np.pi * (np.arange(32) + 0.5) / 32)[None, :, None]
+    assert solve("burgers", u0, t=np.array([0.0, 0.1])).dtype == torch.float64
+    single = solve("burgers", u0.astype(np.float32), t=[0.0, 0.1], params={"nu": np.float64(0.01)})
+    assert single.dtype == torch.float32
+    assert single.shape == (1, 2, 32, 1)
+
+
+def test_sizes_and_defaults_are_the_benchmarks():
+    sizes = {name: (e.resolution, e.frames, e.horizon) for name, e in ((n, equation(n)) for n in EQUATIONS)}
+    assert sizes["advection"] == sizes["burgers"] == (1024, 201, 2.0)
+    assert sizes["cns1d"] == (1024, 101, 1.0)
+    assert sizes["cns2d"] == sizes["cns3d"] == (128, 21, 1.0)
+    assert [equation(n).defaults for n in EQUATIONS] == [
+        {"beta": 0.1},
+        {"nu": 0.001},
+        {"eta": 0.007, "zeta": 0.007},
+        {"eta": 0.01, "zeta": 0.01},
+        {"eta": 1e-8, "zeta": 1e-8},
+    ]
