@@ -14,6 +14,8 @@ import json
 import platform
 import statistics
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -81,49 +83,46 @@ def step(function, model: VCNeF, *inputs: Tensor) -> None:
     function(*inputs).square().mean().backward()
 
 
-def seconds(function, device: str, repeats: int) -> float:
-    """Median over repeats after one warm-up."""
-    times = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        function()
-        if device == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[1:])
+def seconds(functions: dict[str, Callable[[], object]], device: str, repeats: int) -> dict[str, float]:
+    """Median time of each function after one warm-up; they take turns, so that a busy moment meets all of them."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for repeat in range(repeats + 1):
+        for name, function in functions.items():
+            start = time.perf_counter()
+            function()
+            if device == "cuda":
+                torch.cuda.synchronize()
+            if repeat:
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def compare(args: argparse.Namespace, variant: str) -> dict[str, float | str]:
     torch.manual_seed(0)
     model = vcnef.build("vcnef", ndim=args.ndim, channels=1, params=1, variant=variant).to(args.device).eval()
     sides = (args.points,) * args.ndim
-    grid = cell_centres(((0.0, 1.0),) * args.ndim, sides, device=args.device)
-    t = torch.linspace(1 / args.times, 1, args.times, device=args.device)
-    inputs = (
-        torch.randn(args.batch, *sides, 1, device=args.device),
-        grid,
-        t,
-        torch.rand(args.batch, 1).to(args.device),
-    )
-
-    def plain(*x: Tensor) -> Tensor:
-        return twin(model, *x)
+    u0, params = torch.randn(args.batch, *sides, 1), torch.rand(args.batch, 1)
+    grid = cell_centres(((0.0, 1.0),) * args.ndim, sides)
+    t = torch.linspace(1 / args.times, 1, args.times)
+    inputs = tuple(x.to(args.device) for x in (u0, grid, t, params))
+    plain = partial(twin, model)
 
     with torch.no_grad():
-        difference = max(float((f(*inputs) - plain(*inputs)).abs().max()) for f in (model, model.predict))
-        inference = [seconds(lambda f=f: f(*inputs), args.device, args.repeats) for f in (plain, model, model.predict)]
-    training = [seconds(lambda f=f: step(f, model, *inputs), args.device, args.repeats) for f in (plain, model)]
+        reference = plain(*inputs)
+        difference = max(float((f(*inputs) - reference).abs().max()) for f in (model, model.predict))
+        del reference
+        functions = {"twin forward": plain, "our forward": model, "our predict": model.predict}
+        inference = seconds({k: partial(f, *inputs) for k, f in functions.items()}, args.device, args.repeats)
+    functions = {"twin step": plain, "our step": model}
+    training = seconds({k: partial(step, f, model, *inputs) for k, f in functions.items()}, args.device, args.repeats)
     return {
         "variant": variant,
         "largest difference": difference,
-        "twin forward [s]": inference[0],
-        "our forward [s]": inference[1],
-        "our predict [s]": inference[2],
-        "forward ratio": inference[0] / inference[1],
-        "predict ratio": inference[0] / inference[2],
-        "twin step [s]": training[0],
-        "our step [s]": training[1],
-        "step ratio": training[0] / training[1],
+        **inference,
+        **training,
+        "forward ratio": inference["twin forward"] / inference["our forward"],
+        "predict ratio": inference["twin forward"] / inference["our predict"],
+        "step ratio": training["twin step"] / training["our step"],
     }
 
 
@@ -139,10 +138,8 @@ def main() -> None:
     args = parser.parse_args()
 
     rows = [compare(args, variant) for variant in ("paper", "release")]
-    for row in rows:
-        print(
-            "  ".join(f"{key} {value:.3g}" if isinstance(value, float) else f"{value:8s}" for key, value in row.items())
-        )
+    for name in rows[0]:
+        print(f"{name:20s}", *(f"{v:>10.3g}" if isinstance(v, float) else f"{v:>10s}" for v in (r[name] for r in rows)))
     if args.json:
         where = {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.processor()}
         case = {key: getattr(args, key) for key in ("ndim", "batch", "times", "points", "device", "repeats")}

@@ -24,6 +24,8 @@ class TrajectoryModel(nn.Module):
     ndim: int
     channels: int
     params: int
+    independent_times = True
+    """Whether an answer costs the same asked alone; a rollout passes all earlier times on the way."""
 
     def forward(
         self,
@@ -57,10 +59,11 @@ class TrajectoryModel(nn.Module):
 
         Neither samples nor query times interact, so chunks give the same answer as all at once. `points_per_chunk` is
         how many points (samples · times · points of the grid) are in flight; the default fits caches or the GPU.
+        A model whose times are not independent is given all of them at once.
         """
         check_shapes(self, u0, grid, t, params)
         check_finite(u0=u0, grid=grid, t=t, params=params)
-        samples, times = _chunk_sizes(u0, points_per_chunk)
+        samples, times = _chunk_sizes(u0, points_per_chunk, 1 if self.independent_times else max(t.shape[-1], 1))
         trajectories = []
         for start in range(0, max(len(u0), 1), samples):
             rows = slice(start, start + samples)
@@ -70,14 +73,34 @@ class TrajectoryModel(nn.Module):
         return torch.cat(trajectories)
 
 
-def _chunk_sizes(u0: Tensor, points_per_chunk: int | None) -> tuple[int, int]:
-    """How many samples, and how many times of each, make a chunk of at most so many points."""
+class Stepper(nn.Module):
+    """u(t + Δt) from u(t), for one fixed step Δt; `Rollout` makes a `TrajectoryModel` of it."""
+
+    ndim: int
+    channels: int
+    params: int
+
+    @abstractmethod
+    def forward(
+        self,
+        u: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "_ *x D"],
+        params: Float[Tensor, "b p"] | None = None,
+    ) -> Float[Tensor, "b *x c"]:
+        """The next frame."""
+
+    def step(self, u: Tensor, grid: Tensor, params: Tensor | None = None) -> Tensor:
+        return self(u, grid, params)
+
+
+def _chunk_sizes(u0: Tensor, points_per_chunk: int | None, least_times: int) -> tuple[int, int]:
+    """How many samples, and how many times of each, make a chunk of about so many points."""
     budget = POINTS_PER_CHUNK[u0.device.type == "cuda"] if points_per_chunk is None else points_per_chunk
     if budget < 1:
         raise ValueError(f"points_per_chunk is {points_per_chunk}; expected at least 1, or None for the default.")
     points = max(prod(u0.shape[1:-1]), 1)
-    samples = min(max(budget // points, 1), max(len(u0), 1))
-    return samples, max(budget // (points * samples), 1)
+    samples = min(max(budget // (points * least_times), 1), max(len(u0), 1))
+    return samples, max(budget // (points * samples), least_times)
 
 
 def _rows(values: Tensor | None, rows: slice, shared: int | None = None) -> Tensor | None:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
+from vcnef.models.fno import fno
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.vcnef import vcnef
 
-MODELS: dict[str, Callable[..., TrajectoryModel]] = {"vcnef": vcnef}
+MODELS: dict[str, Callable[..., TrajectoryModel]] = {"vcnef": vcnef, "fno": fno}
 """Name -> builder(ndim, channels, params, **options)."""
 
 

@@ -1,0 +1,90 @@
+"""Wrappers that make trajectories: of a model that steps, and between the frames of any model."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.models.interface import Stepper, TrajectoryModel
+
+
+class Start(NamedTuple):
+    """What a rollout begins with."""
+
+    u0: Float[Tensor, "b *x c"]
+    grid: Float[Tensor, "_ *x D"]
+    params: Float[Tensor, "b p"] | None
+
+
+class Rollout(TrajectoryModel):
+    """u(k Δt) = stepper applied k times, Δt = 1 / `steps` of the training horizon: autoregressive by design.
+
+    Times must lie on its clock, whole steps from the initial state; `TimeInterpolated` answers between them.
+    Gradients run through all steps.
+    """
+
+    independent_times = False
+
+    def __init__(self, stepper: Stepper, steps: int) -> None:
+        super().__init__()
+        if steps < 1:
+            raise ValueError(f"steps is {steps}; expected at least 1, the number of frames after the initial one.")
+        self.stepper, self.steps = stepper, steps
+        self.ndim, self.channels, self.params = stepper.ndim, stepper.channels, stepper.params
+
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
+        return Start(u0, grid if grid.ndim == u0.ndim else grid.unsqueeze(0), params)
+
+    def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        frames = self._frames(t)
+        states = [latent.u0]
+        for _ in range(int(frames.max()) if frames.numel() else 0):
+            states.append(self.stepper(states[-1], latent.grid, latent.params))
+        return pick_frames(torch.stack(states, dim=1), frames.to(t.device))
+
+    def _frames(self, t: Tensor) -> Tensor:
+        """The number of the frame at each time, on the host, which must know how far to go."""
+        exact = t.detach().cpu() * self.steps
+        frames = exact.round()
+        # A time in single precision is whole steps only to a few parts in a thousand of a step.
+        off = (exact - frames).abs()
+        if off.numel() and (off.max() > 0.01 or frames.min() < 0):
+            raise ValueError(
+                f"Time {t.flatten()[off.argmax()]:.6g} of the horizon is no whole step of this model, which takes "
+                f"{self.steps} to the horizon. Ask at whole steps, or wrap the model in TimeInterpolated."
+            )
+        return frames.long()
+
+
+def pick_frames(trajectory: Float[Tensor, "b k *x c"], frames: Tensor) -> Float[Tensor, "b t *x c"]:
+    """Frames `[t]` of every sample, or `[b t]`, each sample's own."""
+    if frames.ndim == 1:
+        return trajectory[:, frames]
+    return trajectory[torch.arange(len(frames), device=frames.device)[:, None], frames]
+
+
+class TimeInterpolated(TrajectoryModel):
+    """Linear interpolation in time between the frames of a rollout: the paper's "FNO + Interp."."""
+
+    independent_times = False
+
+    def __init__(self, model: Rollout) -> None:
+        super().__init__()
+        self.model = model
+        self.ndim, self.channels, self.params = model.ndim, model.channels, model.params
+
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
+        return self.model.encode(u0, grid, params)
+
+    def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        position = t * self.model.steps
+        before = position.floor().long()
+        count = int(before.max()) + 2 if t.numel() else 1
+        clock = torch.arange(count, device=t.device, dtype=t.dtype) / self.model.steps
+        frames = self.model.query(latent, clock)
+        share = (position - before).to(frames.dtype)
+        share = share.view(*(share.shape if t.ndim == 2 else (1, -1)), *[1] * (latent.u0.ndim - 1))
+        return torch.lerp(pick_frames(frames, before), pick_frames(frames, before + 1), share)

@@ -1,0 +1,48 @@
+"""Every model, in every dimension it has, with and without parameters: one interface."""
+
+import pytest
+import torch
+
+import vcnef
+from vcnef.grid import cell_centres
+
+TINY = {
+    "vcnef": {"width": 16, "heads": 2, "depth": 1, "modulations": 1},
+    "fno": {"width": 4, "modes": 2, "depth": 2, "steps": 4},
+}
+DIMENSIONS = {"vcnef": (1, 2, 3), "fno": (1, 2, 3)}
+SIDES = {1: (12,), 2: (16, 8), 3: (8, 4, 6)}
+CASES = [(name, ndim, params) for name in TINY for ndim in DIMENSIONS[name] for params in (0, 2)]
+
+
+def test_every_model_is_under_contract():
+    assert set(TINY) == set(vcnef.list_models())
+
+
+@pytest.mark.parametrize(("name", "ndim", "params"), CASES)
+def test_the_interface(name, ndim, params):
+    model = vcnef.build(name, ndim=ndim, channels=2, params=params, **TINY[name])
+    assert (model.ndim, model.channels, model.params) == (ndim, 2, params)
+    u0, t = torch.randn(3, *SIDES[ndim], 2), torch.tensor([0.25, 0.5, 1.0])
+    grid = cell_centres(((0.0, 1.0),) * ndim, SIDES[ndim])
+    p = torch.rand(3, params) if params else None
+
+    u = model(u0, grid, t, p)
+    assert u.shape == (3, 3, *SIDES[ndim], 2)
+    torch.testing.assert_close(model.predict(u0, grid, t, p, points_per_chunk=1), u, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(model.query(model.encode(u0, grid, p), t[1:]), u[:, 1:], rtol=1e-4, atol=1e-5)
+
+    u.square().mean().backward()
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None]
+    finer = tuple(2 * side for side in SIDES[ndim])
+    fine = model(torch.randn(1, *finer, 2), cell_centres(((0.0, 1.0),) * ndim, finer), t, p if p is None else p[:1])
+    assert fine.shape == (1, 3, *finer, 2)
+
+
+@pytest.mark.parametrize(("name", "ndim", "params"), CASES)
+def test_weights_survive_a_state_dict(name, ndim, params):
+    first, second = (vcnef.build(name, ndim=ndim, channels=1, params=params, **TINY[name]) for _ in range(2))
+    second.load_state_dict(first.state_dict())
+    u0, grid = torch.randn(2, *SIDES[ndim], 1), cell_centres(((0.0, 1.0),) * ndim, SIDES[ndim])
+    p = torch.rand(2, params) if params else None
+    assert torch.equal(first(u0, grid, torch.tensor([0.5]), p), second(u0, grid, torch.tensor([0.5]), p))

@@ -1,0 +1,88 @@
+import jaxtyping
+import pytest
+import torch
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.models.interface import Stepper
+from vcnef.models.rollout import Rollout, TimeInterpolated
+
+
+class Decay(Stepper):
+    """Each step multiplies by 0.9 and adds a hundredth of the parameter."""
+
+    ndim, channels, params = 1, 1, 1
+
+    def forward(self, u, grid, params=None):
+        return 0.9 * u + 0.01 * params[:, :, None]
+
+
+@pytest.fixture
+def example():
+    u0, params = torch.randn(3, 8, 1, dtype=torch.float64), torch.rand(3, 1, dtype=torch.float64)
+    frames = [u0]
+    for _ in range(10):
+        frames.append(0.9 * frames[-1] + 0.01 * params[:, :, None])
+    return u0, cell_centres([(0.0, 1.0)], 8, dtype=torch.float64), params, torch.stack(frames, dim=1)
+
+
+def test_a_rollout_is_repeated_steps(example):
+    u0, grid, params, truth = example
+    t = torch.tensor([0.3, 0.1, 1.0, 0.0], dtype=torch.float64)
+    torch.testing.assert_close(Rollout(Decay(), 10)(u0, grid, t, params), truth[:, [3, 1, 10, 0]])
+
+
+def test_samples_may_have_their_own_times(example):
+    u0, grid, params, truth = example
+    t = torch.tensor([[0.1, 0.2], [0.5, 0.9], [1.0, 0.0]], dtype=torch.float64)
+    expected = torch.stack([truth[0, [1, 2]], truth[1, [5, 9]], truth[2, [10, 0]]])
+    torch.testing.assert_close(Rollout(Decay(), 10)(u0, grid, t, params), expected)
+
+
+def test_interpolation_between_frames_is_linear(example):
+    u0, grid, params, truth = example
+    model = TimeInterpolated(Rollout(Decay(), 10))
+    t = torch.tensor([0.1, 0.125, 1.0], dtype=torch.float64)
+    expected = torch.stack([truth[:, 1], 0.75 * truth[:, 1] + 0.25 * truth[:, 2], truth[:, 10]], dim=1)
+    torch.testing.assert_close(model(u0, grid, t, params), expected)
+    torch.testing.assert_close(model(u0, grid, t.expand(3, -1), params), expected)
+
+
+def test_prediction_in_chunks_takes_every_step_once(example, monkeypatch):
+    u0, grid, params, truth = example
+    model, calls = Rollout(Decay(), 10), []
+    step = Decay.forward
+    monkeypatch.setattr(Decay, "forward", lambda self, u, *rest: calls.append(len(u)) or step(self, u, *rest))
+    t = torch.arange(1, 11, dtype=torch.float64) / 10
+    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=1), truth[:, 1:])
+    assert sum(calls) == 3 * 10
+
+
+def test_times_off_the_clock_are_refused(example):
+    u0, grid, params, _ = example
+    with pytest.raises(ValueError, match=r"Time 0.125 of the horizon is no whole step .* takes 10 to the horizon"):
+        Rollout(Decay(), 10)(u0, grid, torch.tensor([0.1, 0.125], dtype=torch.float64), params)
+    with pytest.raises(ValueError, match="steps is 0; expected at least 1"):
+        Rollout(Decay(), 0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"),
+    [
+        ({"ndim": 1, "channels": 1}, 549_569),
+        ({"ndim": 1, "channels": 3}, 549_955),
+        ({"ndim": 1, "channels": 1, "params": 1}, 549_633),
+        ({"ndim": 2, "channels": 4}, 9_453_716),
+        ({"ndim": 3, "channels": 5}, 22_123_753 - 160),  # the benchmark's model counts norms that it never uses
+    ],
+)
+def test_the_published_counts_of_fno(sizes, count):
+    assert sum(p.numel() for p in vcnef.build("fno", **sizes).parameters()) == count
+
+
+def test_fno_refuses_what_it_cannot_be(monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match="ndim is 4; expected 1, 2 or 3"):
+        vcnef.build("fno", ndim=4, channels=1)
+    with pytest.raises(ValueError, match="no option 'mode'; did you mean modes"):
+        vcnef.build("fno", ndim=1, channels=1, mode=3)
