@@ -24,7 +24,9 @@ MAY_USE = {
     "evaluation": {"models", "data", "metrics", "pde", "surrogate"},
     "plots": set(),
     "report": {"plots"},
-    "config": {"models", "data"},
+    "presets": set(),
+    "config": {"models", "data", "training", "presets"},
+    "workflow": {"models", "data", "surrogate", "training", "config"},
     "cli": None,
     "__init__": None,
 }

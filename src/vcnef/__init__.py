@@ -4,38 +4,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vcnef import data, metrics, pde
+    from vcnef import data, metrics, pde, plots
     from vcnef.data import Trajectories, from_arrays, generate, open
+    from vcnef.evaluation import evaluate
     from vcnef.models.registry import build, list_models
     from vcnef.models.release import from_release
     from vcnef.pde import solve
     from vcnef.problem import Problem
+    from vcnef.surrogate import Surrogate
+    from vcnef.workflow import fit, load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Problem",
+    "Surrogate",
     "Trajectories",
     "build",
     "data",
+    "evaluate",
+    "fit",
     "from_arrays",
     "from_release",
     "generate",
     "list_models",
+    "load",
     "metrics",
     "open",
     "pde",
+    "plots",
     "solve",
 ]
 
 _HOMES = {
     "Problem": "vcnef.problem",
+    "Surrogate": "vcnef.surrogate",
     "Trajectories": "vcnef.data",
     "build": "vcnef.models.registry",
+    "evaluate": "vcnef.evaluation",
+    "fit": "vcnef.workflow",
     "from_arrays": "vcnef.data",
     "from_release": "vcnef.models.release",
     "generate": "vcnef.data",
     "list_models": "vcnef.models.registry",
+    "load": "vcnef.workflow",
     "open": "vcnef.data",
     "solve": "vcnef.pde",
 }

@@ -6,15 +6,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, Any]:
     """Values by name: `nu=0.001` a number, `nu=0.001,0.01` a list, `nu=0.001:1` a (low, high) range."""
     parsed: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not (name and equals and text):
-            raise ValueError(f"--set {setting} is not understood; write --set name=value, e.g. --set nu=0.001.")
+            raise ValueError(
+                f"{option} {setting} is not understood; write {option} name=value, e.g. {option} nu=0.001."
+            )
         if name in parsed:
-            raise ValueError(f"--set names {name} twice; several values are written --set {name}=0.001,0.01.")
+            raise ValueError(f"{option} names {name} twice; several values are written {option} {name}=0.001,0.01.")
         parsed[name] = _value(text)
     return parsed
 

@@ -98,7 +98,7 @@ def vcnef(
     periodic: bool = True,
     dropout: float = 0.0,
 ) -> VCNeF:
-    """Build a VCNeF; sizes left out are the paper's for that `ndim`.
+    """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
 
     variant: "paper" has the published parameter counts; "release" is what the authors' code computes, with a linear map
         for the MLP on the coordinates of each modulation block and one MLP shared by the decoders of all patch sizes.

@@ -4,10 +4,21 @@
 (`initial_states`) and a finite-volume solver (`solve`). `solve(name, u0, t=…)` runs that solver on a user's arrays.
 Each equation is a file (`advection`, `burgers`, `compressible_ns`) that supplies a scheme: a stable step size and a
 step, built from `finite_volume` and `riemann`. `stepping` carries any scheme through the output times.
+`residual(name, u, u_t, params)` says how far a field is from obeying the equation; `fluxes` has what it is made of.
 """
 
 from vcnef.pde.advection import shifted
 from vcnef.pde.equation import Equation
 from vcnef.pde.registry import EQUATIONS, equation, solve
+from vcnef.pde.residual import residual, residual_norm, time_derivative
 
-__all__ = ["EQUATIONS", "Equation", "equation", "shifted", "solve"]
+__all__ = [
+    "EQUATIONS",
+    "Equation",
+    "equation",
+    "residual",
+    "residual_norm",
+    "shifted",
+    "solve",
+    "time_derivative",
+]

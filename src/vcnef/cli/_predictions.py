@@ -1,0 +1,74 @@
+"""Predicted trajectories to files, by suffix; complete or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vcnef.cli._outputs import cannot_write, check_place, draft
+from vcnef.data.labelled import CHANNEL, SPACE, TIME
+from vcnef.problem import Problem
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def check_writable(path: Path) -> None:
+    """Whether a file of this name can be written, before anything is computed."""
+    if path.suffix not in WRITERS:
+        known = ", ".join(WRITERS)
+        raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {known}. Name the file so.")
+    check_place(path, "--out")
+
+
+def write_prediction(path: Path, u: xarray.DataArray, problem: Problem) -> None:
+    """Write to a draft beside the file, then put it in its place."""
+    try:
+        WRITERS[path.suffix](draft(path), u, problem)
+        draft(path).replace(path)
+    except OSError as error:
+        draft(path).unlink(missing_ok=True)
+        raise cannot_write(path, error, "--out") from None
+
+
+def _write_netcdf(path: Path, u: xarray.DataArray, problem: Problem) -> None:
+    """One variable per channel, so that any viewer shows them by name."""
+    dataset = u.drop_vars("units", errors="ignore").to_dataset(dim=CHANNEL)
+    for channel in problem.channels:
+        if unit := problem.units.get(channel):
+            dataset[channel].attrs["units"] = unit
+    box = np.array(problem.domain, dtype=np.float64).ravel()
+    described = dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box)
+    described.to_netcdf(path, engine="h5netcdf")
+
+
+def _write_npy(path: Path, u: xarray.DataArray, problem: Problem) -> None:
+    np.save(path, u.values)
+
+
+def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> None:
+    """As `vcnef.open` reads it."""
+    import torch
+
+    from vcnef.data import Trajectories
+
+    lines = [torch.from_numpy(np.array(u[axis].values)) for axis in SPACE[: problem.ndim]]
+    scattered = "point" in u.dims
+    grid = torch.stack(lines if scattered else torch.meshgrid(*lines, indexing="ij"), dim=-1)
+    columns = [np.asarray(u[name].values) for name in problem.parameters]
+    params = torch.from_numpy(np.stack(columns, axis=1)) if columns else torch.zeros(len(u), 0)
+    t = torch.from_numpy(np.array(u[TIME].values))
+    Trajectories(torch.from_numpy(u.values), t, grid, params, replace(problem, ranges={})).save(path)
+
+
+WRITERS: dict[str, Callable[[Path, xarray.DataArray, Problem], None]] = {
+    ".nc": _write_netcdf,
+    ".npy": _write_npy,
+    ".npz": _write_trajectories,
+    ".hdf5": _write_trajectories,
+    ".h5": _write_trajectories,
+}

@@ -1,0 +1,53 @@
+"""The trained model that a verb is about: its folder, its device, and what it says of itself."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from vcnef.surrogate import Surrogate
+
+
+def load_surrogate(run: Path, device: str | None) -> Surrogate:
+    """The surrogate of a run folder or of the model folder inside, on a GPU if there is one and no other is named."""
+    import torch
+
+    from vcnef.surrogate import Surrogate
+
+    if not run.is_dir():
+        raise FileNotFoundError(f"There is no run or model folder {run}. Train one with `vcnef train`.")
+    return Surrogate.load(run).to(choose_device(device, torch))
+
+
+def choose_device(name: str | None, torch) -> str:
+    """The device of that name, if this machine has it."""
+    if name is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        raise ValueError(
+            f"--device is {name}, which this machine does not have; expected cpu or cuda. Leave it out to choose."
+        ) from None
+    return name
+
+
+def run_folder(run: Path) -> Path:
+    """The folder of the run, also when its model folder was given."""
+    return run.parent if run.name == "model" and not (run / "model").is_dir() else run
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings raised inside become lines on stderr, each said once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning)):
+        typer.echo(f"Warning: {message}", err=True)

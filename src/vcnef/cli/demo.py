@@ -1,0 +1,103 @@
+"""`vcnef demo`: the main job from end to end, small enough for a CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from vcnef.evaluation import Evaluation
+    from vcnef.training.fit import Run
+
+WORLD = {"samples": 1200, "params": {"nu": 0.01}, "resolution": 256, "frames": 41, "horizon": 1.0, "seed": 0}
+SPACE, TIME = (64, 128, 256), (21, 41)
+"""Points and times: the models are trained with the first of each and asked for the others too."""
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for data, runs, figures and numbers.")] = Path("demo"),
+    minutes: Annotated[float, typer.Option(help="Training time of VCNeF; FNO has a third of it.")] = 2.2,
+    samples: Annotated[int, typer.Option(help="Trajectories to generate.")] = WORLD["samples"],
+) -> None:
+    """Generate a small Burgers world, train VCNeF and FNO on it, judge both, and draw what they do.
+
+    Minutes on two CPU cores. Every number comes from trajectories that neither model has seen.
+    """
+    data = _generate(out, samples)
+    found = {}
+    for name, share in (("vcnef", 1.0), ("fno", 1 / 3)):
+        run = _train(name, data, out / "runs" / name, minutes * share)
+        found[name] = (run, _evaluate(name, run, data, out / "figures" / name))
+    typer.echo(_comparison(found))
+    typer.echo(f"Data in {data}, runs in {out / 'runs'}, figures in {out / 'figures'}.")
+    typer.echo(
+        f"Next: `vcnef predict {out / 'runs' / 'vcnef'} --help`, or vcnef.load({str(out / 'runs' / 'vcnef')!r})."
+    )
+
+
+def _generate(out: Path, samples: int) -> Path:
+    from vcnef.cli._progress import progress
+    from vcnef.data import generate
+
+    path = out / "data" / "1D_Burgers_Sols_Nu0.01.hdf5"
+    typer.echo(f"1. Data: {samples} solutions of Burgers' equation, ν = 0.01, 256 cells.")
+    with progress() as report:
+        generate("burgers", **(WORLD | {"samples": samples}), device="cpu", out=path, resume=True, progress=report)
+    return path
+
+
+def _train(name: str, data: Path, folder: Path, minutes: float) -> Run:
+    import shutil
+
+    from vcnef import workflow
+    from vcnef.cli._training import training_progress
+    from vcnef.config import Config
+    from vcnef.data import open as open_data
+
+    config = Config.load(f"demo/{name}").override({"train.minutes": minutes})
+    view = {key: getattr(config.data, key) for key in workflow.VIEW}
+    trajectories = open_data(data, **view)
+    typer.echo(f"2. Training {name} for {minutes:.1f} minutes on {trajectories.split('train')}.")
+    # A demo that is run again shows the same thing again.
+    shutil.rmtree(folder, ignore_errors=True)
+    with training_progress(config.train.epochs) as report:
+        return workflow.train(config, trajectories, out=folder, devices="cpu", on_progress=report)
+
+
+def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
+    import json
+
+    from vcnef.cli._figures import draw
+    from vcnef.cli._surrogates import plain_warnings
+    from vcnef.data import open as open_data
+    from vcnef.evaluation import evaluate
+
+    typer.echo(f"3. Judging {name} on {SPACE} points and {TIME} times, and drawing.")
+    fine = open_data(data)
+    with plain_warnings():
+        found = evaluate(run.surrogate, fine, space=SPACE, time=TIME)
+    (run.folder / "metrics.json").write_text(json.dumps(found.to_dict(), indent=2))
+    draw(run.surrogate, found, fine, figures)
+    return found
+
+
+def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:
+    """Both models side by side."""
+    rows: dict[str, list[Any]] = {"nRMSE on test": [], "bRMSE": []}
+    for run, each in found.values():
+        rows["nRMSE on test"].append(each.result.value("nrmse"))
+        rows["bRMSE"].append(each.result.value("brmse"))
+        for result in each.space[1:]:
+            rows.setdefault(f"nRMSE at {result.resolution[0]} points", []).append(result.value("nrmse"))
+        for result in each.time[1:]:
+            rows.setdefault(f"nRMSE at {result.frames} times", []).append(result.value("nrmse"))
+        cost = each.result.cost
+        rows.setdefault("ms per trajectory", []).append(1e3 * cost.seconds)
+        rows.setdefault("solver's ms per trajectory", []).append(1e3 * cost.solver_seconds)
+        rows.setdefault("weights", []).append(sum(w.numel() for w in run.surrogate.model.parameters()))
+        rows.setdefault("minutes of training", []).append(run.history[-1]["seconds"] / 60)
+    lines = [f"{'':28}" + "".join(f"{name:>12}" for name in found)]
+    lines += [f"{name:28}" + "".join(f"{value:>12,.4g}" for value in values) for name, values in rows.items()]
+    return "\n".join(lines)

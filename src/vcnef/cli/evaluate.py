@@ -1,0 +1,116 @@
+"""`vcnef evaluate`: how good a trained model is."""
+
+from __future__ import annotations
+
+import json
+import time as clock
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from vcnef.evaluation import Evaluation
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run folder, or the model folder inside.")],
+    more: Annotated[list[Path] | None, typer.Argument(help="Further data files.", metavar="[FILE]...")] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option(help="Data at full resolution; several files make one set.")
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")] = None,
+    time: Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="test, valid, train or all.")] = "test",
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file too.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Draw figures into this folder.")] = None,
+    batch: Annotated[int, typer.Option(help="Trajectories predicted at once.")] = 64,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    solver: Annotated[bool, typer.Option(help="Time the classical solver beside the model.")] = True,
+) -> None:
+    """Judge a trained model on the test split: all metrics, super-resolution, parameter values, time and memory.
+
+    The numbers are printed and saved as metrics.json in the run folder.
+    """
+    from vcnef.cli._outputs import check_place
+    from vcnef.cli._progress import progress
+    from vcnef.cli._settings import parse_settings
+    from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
+    from vcnef.data import open as open_data
+    from vcnef.evaluation import evaluate as judge
+
+    files = [*(data or []), *(more or [])]
+    if not files:
+        raise ValueError("There are no data to judge the model on; give files, e.g. --data burgers.hdf5.")
+    finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time")}
+    for path, option in ((json_path, "--json"), (figures and figures / "figure.png", "--figures")):
+        if path is not None:
+            check_place(path, option)
+    surrogate = load_surrogate(run, device)
+    # Only the rows of the split are ever read.
+    opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
+    begun = clock.monotonic()
+    with plain_warnings(), progress() as report:
+        found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)
+    show(found)
+    record = {"data": [str(each) for each in files], **found.to_dict()}
+    _save(run_folder(run) / "metrics.json", record)
+    if json_path is not None:
+        _save(json_path, record)
+    if figures is not None:
+        from vcnef.cli._figures import draw
+
+        count = len(draw(surrogate, found, opened, figures))
+        typer.echo(f"Wrote {count} figures to {figures}.")
+    typer.echo(f"Done in {clock.monotonic() - begun:.1f} s.")
+
+
+def parse_counts(text: str | None, option: str) -> tuple[int, ...]:
+    """`256,512,1024`."""
+    try:
+        counts = tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        counts = (0,)
+    if any(count < 1 for count in counts):
+        raise ValueError(f"{option} {text} is not understood; write positive whole numbers, e.g. {option} 64,128.")
+    return counts
+
+
+def show(found: Evaluation) -> None:
+    """Tables with lines and colours on a terminal, plain text elsewhere."""
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        typer.echo(found.table() + "\n")
+        return
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    for section in found.sections():
+        # Apart from the table, whose title would be folded to its width.
+        console.print(f"[bold]{escape(section.title)}[/bold]", highlight=False)
+        table = Table(box=box.SIMPLE_HEAD)
+        for index, name in enumerate(section.header):
+            table.add_column(name, justify="right" if index else "left")
+        for row in section.rows:
+            table.add_row(*row)
+        console.print(table)
+    for note in found.notes:
+        console.print(f"[yellow]Note:[/yellow] {escape(note)}")
+
+
+def _save(path: Path, record: dict[str, Any]) -> None:
+    from vcnef.surrogate.folder import write_whole
+
+    try:
+        write_whole(path, (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())
+        typer.echo(f"Wrote {path}.")
+    except OSError as error:
+        # A model that may not be written to can be judged all the same.
+        typer.echo(f"Warning: {error}", err=True)

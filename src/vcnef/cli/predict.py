@@ -1,0 +1,66 @@
+"""`vcnef predict`: trajectories from initial states."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vcnef.problem import Problem
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run folder, or the model folder inside.")],
+    input_path: Annotated[Path, typer.Option("--input", help="Initial states: .nc, .npy, .npz or .hdf5.")],
+    times: Annotated[str, typer.Option(help="Times since the initial state: first:last:count, or 0,0.1,0.5.")],
+    out: Annotated[Path, typer.Option(help="Where to write: .nc (labelled), .npz, .npy or .hdf5.")],
+    param: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter of the equation: nu=0.002, or one value per initial state: nu=0.001,0.002."),
+    ] = None,
+    memory: Annotated[str, typer.Option(help="Memory for what is computed at once.")] = "2GB",
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+) -> None:
+    """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
+    from vcnef.cli._initial_states import read_initial_states
+    from vcnef.cli._predictions import check_writable, write_prediction
+    from vcnef.cli._settings import parse_settings, parse_times
+    from vcnef.cli._surrogates import load_surrogate, plain_warnings
+
+    instants, given = parse_times(times), parse_settings(param or [], "--param")
+    check_writable(out)
+    surrogate = load_surrogate(run, device)
+    states = read_initial_states(input_path, surrogate.problem)
+    states.params |= given
+    check_params(surrogate.problem, states.params)
+    begun = time.monotonic()
+    with plain_warnings():
+        u = surrogate.predict(states.u0, instants, states.params or None, states.x, memory_limit=memory)
+    if broken := count_broken(u.values):
+        typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)
+    write_prediction(out, u, surrogate.problem)
+    seconds, megabytes = time.monotonic() - begun, out.stat().st_size / 1e6
+    shape = " × ".join(f"{size} {name}" for name, size in u.sizes.items())
+    typer.echo(f"{out}: {shape}, {megabytes:.1f} MB, in {seconds:.1f} s.")
+
+
+def check_params(problem: Problem, given: Mapping[str, Any]) -> None:
+    """A parameter that the model knows several values of must be told."""
+    for name in problem.parameters:
+        low, high = problem.ranges.get(name, (0.0, 1.0))
+        if name not in given and low != high:
+            trained = f"; the model was trained on {low:g} to {high:g}" if name in problem.ranges else ""
+            raise ValueError(f"The parameter {name} is missing{trained}. Give it as --param {name}=VALUE.")
+
+
+def count_broken(u: np.ndarray) -> int:
+    """Trajectories that are not finite somewhere."""
+    import numpy as np
+
+    return int((~np.isfinite(u).reshape(len(u), -1).all(axis=1)).sum())

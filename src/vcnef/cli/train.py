@@ -1,0 +1,109 @@
+"""`vcnef train`: from data files and a preset to a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from vcnef.config import Config
+    from vcnef.training.fit import Run
+
+
+def train(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PRESET]",
+            show_default=False,
+            help="A preset's name (see `vcnef presets`) or a YAML file; by default one that suits the data.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE...", help="One or more files of trajectories.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run folder to write, e.g. runs/x.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A value of the preset: train.epochs=50, or epochs=50 where that is unambiguous."),
+    ] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
+    ] = None,
+    devices: Annotated[str, typer.Option(help="Processes per node, one device each; auto, or cpu.")] = "auto",
+    nodes: Annotated[int, typer.Option(help="Machines that train together.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in --out.")] = False,
+) -> None:
+    """Train a model on files of trajectories: vcnef train burgers/vcnef --data FILE... --out runs/x
+
+    Of each file the first tenth is left for `vcnef evaluate`, the next twentieth chooses the weights that are kept.
+    A killed run is continued with --resume. Under torchrun or SLURM several processes share one run.
+    """
+    from vcnef import workflow
+    from vcnef.cli._settings import parse_settings
+    from vcnef.cli._training import training_progress
+    from vcnef.config import Config
+    from vcnef.data import open as open_data
+    from vcnef.training.stopping import Stopped
+
+    preset, files = _sort(words or [], data or [])
+    if out is None:
+        raise ValueError("There is no folder for the run; name one, e.g. --out runs/x.")
+    # Whatever can be refused without reading data is refused first.
+    workflow.check_folder(out, resume=resume)
+    given = parse_settings(params, "--param") if params else None
+    chosen = Config.load(preset) if preset else workflow.suited_config(open_data(files, params=given, stream=True))
+    config = chosen.override(settings or [])
+    view = {name: getattr(config.data, name) for name in workflow.VIEW}
+    trajectories = open_data(files, **view, params=given)
+    with training_progress(config.train.epochs) as report:
+        try:
+            run = workflow.train(
+                config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, on_progress=report
+            )
+        except Stopped as stop:
+            typer.echo(str(stop), err=True)
+            raise typer.Exit(130) from None
+    if workflow.is_first_process():
+        _summarise(run, config)
+
+
+def _sort(words: list[str], data: list[Path]) -> tuple[str | None, list[Path]]:
+    """The preset and the files: `--data a.hdf5 b.hdf5` leaves the second file among the words."""
+    from vcnef.data.opening import READERS
+
+    files = data + [Path(word) for word in words if Path(word).suffix in READERS]
+    names = [word for word in words if Path(word).suffix not in READERS]
+    if len(names) > 1:
+        raise ValueError(f"Expected one preset, got {', '.join(names)}. Data files end in {', '.join(READERS)}.")
+    if not files:
+        raise ValueError("There are no data to train on; name one or more files, e.g. --data data/*.hdf5.")
+    return (names[0] if names else None), files
+
+
+def _number(devices: str) -> int | str:
+    if devices.isdigit() and int(devices):
+        return int(devices)
+    if devices not in ("auto", "cpu"):
+        raise ValueError(f"--devices is {devices}; expected a number of devices, auto or cpu.")
+    return devices
+
+
+def _summarise(run: Run, config: Config) -> None:
+    from math import isfinite
+
+    from vcnef.cli._tables import count_weights
+
+    surrogate, folder = run.surrogate, run.folder
+    weights = count_weights(surrogate.model)
+    typer.echo(f"{config.model.name} of {weights} weights, trained on {surrogate.provenance['train']}")
+    if run.history:
+        last = run.history[-1]
+        score = f", best nRMSE on valid {run.best:.4g}" if isfinite(run.best) else ""
+        typer.echo(f"{last['epoch']} epochs in {last['seconds']:.1f} s, last loss {last['loss']:.4g}{score}")
+    typer.echo(f"{folder / 'model'}: the model, for vcnef.load({str(folder)!r}) and `vcnef predict {folder}`")
+    typer.echo(f"{folder / 'config.yaml'}, {folder / 'log.jsonl'}: what was run, and how it went")
+    typer.echo(f"Judge it on test data with `vcnef evaluate {folder} --data FILE...`")

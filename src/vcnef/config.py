@@ -1,0 +1,260 @@
+"""What a run is made of: model, data and training in one typed record, with YAML in and out and dotted overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from inspect import signature
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import yaml
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_validator, model_validator
+
+from vcnef.data import Affine, Galilean, Permute, Queries, Reflect, Shift, View
+from vcnef.data.augment import Symmetry
+from vcnef.data.splits import VALID_SHARE
+from vcnef.models.registry import MODELS
+from vcnef.presets import find_preset, nearest
+from vcnef.training.recipe import Recipe
+
+SYMMETRIES = {kind.__name__.lower(): kind for kind in (Shift, Reflect, Permute, Galilean, Affine)}
+EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "a text",
+    "tuple": "a list",
+    "dict": "keys with values",
+}
+"""What the first word of a validation error's type stands for."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSection(Section):
+    """Which model, and the options of its builder; sizes left out are the paper's for the dimension of the data."""
+
+    name: str = "vcnef"
+    options: dict[str, Any] = {}
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in MODELS:
+            raise ValueError(f"There is no model {name!r}{nearest(name, MODELS)} Known models: {', '.join(MODELS)}.")
+        return name
+
+    @field_validator("options")
+    @classmethod
+    def _of_the_builder(cls, options: dict[str, Any], info: Any) -> dict[str, Any]:
+        name = info.data.get("name")
+        if name is None:  # the name is wrong, which is said first
+            return options
+        _check_keys(f"Model {name!r}", options, option_names(name), "option")
+        hints = get_type_hints(MODELS[name])
+        return {key: _typed(f"model.options.{key}", hints[key], value) for key, value in options.items()}
+
+
+class DataSection(Section):
+    """Which frames and points of the data are seen, in which units, and how samples are drawn from them."""
+
+    ndim: int | None = None
+    """Space axes that the data must have; sizes and rates of a preset suit no others."""
+    space_stride: int = 1
+    time_stride: int = 1
+    horizon: float | None = None
+    """Last physical time."""
+    valid: float = VALID_SHARE
+    """Share of each file that chooses the weights that are kept."""
+    normalise: bool = True
+    log: tuple[str, ...] = ()
+    """Positive channels to be normalised in their logarithm."""
+    times: int | None = None
+    """Query times per step; all by default."""
+    random_starts: float = 0.0
+    """Share of the samples that start from a random frame."""
+    passes: int = 0
+    """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
+    symmetries: tuple[Any, ...] = ()
+    """Names, or {name: {option: value}}; see `vcnef.data.augment`."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DataSection:
+        View(self.space_stride, self.time_stride, self.horizon)
+        Queries(self.times, self.random_starts, self.passes)
+        for each in self.symmetries:
+            _symmetry(each)
+        if self.log and not self.normalise:
+            raise ValueError(
+                f"log names {', '.join(self.log)}, but normalise is false. Set normalise, or leave out log."
+            )
+        return self
+
+
+class Config(Section):
+    """A run. Presets and a run's `config.yaml` are such records; `load`, `override` and `save` handle them."""
+
+    model: ModelSection = ModelSection()
+    data: DataSection = DataSection()
+    train: Recipe = Recipe()
+
+    @classmethod
+    def load(cls, source: str | Path) -> Config:
+        """A preset by its name, e.g. "burgers/vcnef", or a YAML file by its path."""
+        path = Path(source)
+        if path.suffix not in (".yaml", ".yml"):
+            path = find_preset(str(source))
+        elif not path.is_file():
+            raise FileNotFoundError(f"There is no file {path}. Give the path of a YAML file or a preset's name.")
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{path} is not valid YAML ({reason}). Repair it, or start from a preset.") from None
+        return cls.parse({} if values is None else values)
+
+    @classmethod
+    def parse(cls, values: Any) -> Config:
+        """A record from nested dictionaries. What is wrong with them is said in one sentence."""
+        _check_keys("A configuration", values, SECTIONS)
+        values = {section: part for section, part in values.items() if part is not None}
+        for section, part in values.items():
+            _check_keys(section, part, SECTIONS[section])
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise ValueError(_sentence(error)) from None
+
+    def override(self, settings: Mapping[str, Any] | Iterable[str]) -> Config:
+        """Other values in some places: `{"train.epochs": 50}`, `{"train": {"epochs": 50}}` or `["train.epochs=50"]`.
+
+        The section may be left out where only one has the key: `epochs=50`, `width=64`.
+        """
+        given = settings if isinstance(settings, Mapping) else dict(map(_parse_setting, settings))
+        changes = dict(_flatten(given))
+        values = self.to_dict()
+        # The name comes first: which options there are depends on it.
+        for name in sorted(changes, key=lambda name: name != "model.name"):
+            *path, key = _place(name, values["model"]["name"]).split(".")
+            section = values
+            for step in path:
+                section = section[step]
+            section[key] = changes[name]
+        return self.parse(values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as nested dictionaries that YAML and JSON can hold; `parse` is the inverse."""
+        return self.model_dump(mode="json")
+
+    def save(self, path: str | Path) -> Path:
+        """Write as YAML, whole or not at all."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_name(path.name + ".unfinished")
+        unfinished.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        return unfinished.replace(path)
+
+    def queries(self) -> Queries:
+        return Queries(self.data.times, self.data.random_starts, self.data.passes)
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        return tuple(_symmetry(each) for each in self.data.symmetries)
+
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "model": tuple(ModelSection.model_fields),
+    "data": tuple(DataSection.model_fields),
+    "train": tuple(field.name for field in fields(Recipe)),
+}
+
+
+def option_names(model: str) -> list[str]:
+    """The options of a model's builder."""
+    return [name for name, each in signature(MODELS[model]).parameters.items() if each.kind is each.KEYWORD_ONLY]
+
+
+def _symmetry(entry: Any) -> Symmetry:
+    name, options = next(iter(entry.items())) if isinstance(entry, Mapping) and len(entry) == 1 else (entry, None)
+    if not isinstance(name, str) or name not in SYMMETRIES:
+        hint = nearest(str(name), SYMMETRIES)
+        raise ValueError(f"data.symmetries has {entry!r}{hint} There are {', '.join(SYMMETRIES)}.")
+    kind, options = SYMMETRIES[name], options or {}
+    keys = [field.name for field in fields(kind) if field.name != "equations"]
+    _check_keys(f"The symmetry {name}", options, keys, "option")
+    if missing := [key for key in keys if key not in options and not hasattr(kind, key)]:
+        raise ValueError(f"The symmetry {name} lacks {missing[0]}; write {name}: {{{missing[0]}: value}}.")
+    hints = get_type_hints(kind)
+    return kind(**{key: _typed(f"{name}.{key}", hints[key], value) for key, value in options.items()})
+
+
+def _check_keys(what: str, values: Any, known: Iterable[str], kind: str = "key") -> None:
+    names = ", ".join(known)
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{what} is {values!r}; expected {kind}s with values ({names}).")
+    for key in values:
+        if key not in known:
+            raise ValueError(f"{what} has no {kind} {key!r}{nearest(str(key), known)} Its {kind}s: {names or 'none'}.")
+
+
+def _typed(place: str, kind: Any, value: Any) -> Any:
+    try:
+        return TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        raise ValueError(_sentence(error, place)) from None
+
+
+def _sentence(error: ValidationError, place: str = "") -> str:
+    """The first of the errors: where, what is there, and what was expected."""
+    first = error.errors()[0]
+    context = first.get("ctx", {})
+    if "error" in context:  # a sentence of our own
+        return str(context["error"])
+    where = ".".join(map(str, [place] * bool(place) + list(first["loc"])))
+    expected = EXPECTED.get(first["type"].split("_")[0]) or context.get("expected") or first["msg"]
+    return f"{where} is {first['input']!r}; expected {expected}."
+
+
+def _parse_setting(setting: str) -> tuple[str, Any]:
+    name, equals, text = setting.partition("=")
+    if not (name and equals and text):
+        raise ValueError(f"{setting!r} is not understood; write name=value, e.g. train.epochs=50.")
+    is_list = "," in text and text[0] not in "[{\"'"
+    try:
+        return name, yaml.safe_load(f"[{text}]" if is_list else text)
+    except yaml.YAMLError:
+        raise ValueError(f"{setting!r} has no readable value; quote texts, write lists as 4,16.") from None
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in settings.items():
+        if isinstance(value, Mapping) and prefix + name in (*SECTIONS, "model.options"):
+            yield from _flatten(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _place(name: str, model: str) -> str:
+    """Where a setting belongs: its own dotted name, or the one place with this key."""
+    if "." in name or name in SECTIONS:
+        section, *keys = name.split(".")
+        if section not in SECTIONS or not keys or (len(keys) > 1 and (section, keys[0]) != ("model", "options")):
+            raise ValueError(
+                f"There is no place {name!r}; write section.key, with the section one of model, data, train."
+            )
+        return name
+    options = option_names(model) if model in MODELS else []
+    places = [f"model.options.{option}" for option in options]
+    places += [f"{section}.{key}" for section, keys in SECTIONS.items() for key in keys]
+    found = [place for place in places if place.rpartition(".")[2] == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ValueError(f"{name!r} is in several places; write {' or '.join(found)}.")
+    close = get_close_matches(name, [place.rpartition(".")[2] for place in places], n=2)
+    near = [place for place in places if place.rpartition(".")[2] in close]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"write one of {', '.join(places)}."
+    raise ValueError(f"There is no setting {name!r}; {hint}")

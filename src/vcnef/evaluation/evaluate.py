@@ -1,0 +1,148 @@
+"""Every metric of a surrogate on trajectories that it was not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.evaluation.cost import device_name, measure_cost
+from vcnef.evaluation.groups import Grouping, group_by_value
+from vcnef.evaluation.inputs import Report, blocks, choose_split, matching_params, place
+from vcnef.evaluation.judge import Judge
+from vcnef.evaluation.record import Evaluation, Group, Result
+from vcnef.evaluation.selections import Selection, as_trained, finer_in_space, finer_in_time
+
+
+def evaluate(
+    surrogate: Any,
+    data: Any,
+    *,
+    space: Sequence[int] = (),
+    time: Sequence[int] = (),
+    split: str = "test",
+    batch: int = 64,
+    device: torch.device | str | None = None,
+    solver: bool = True,
+    progress: Report | None = None,
+) -> Evaluation:
+    """All metrics on a split of the data ("all" for all of them), at the resolution and times of training.
+
+    `space` and `time` add zero-shot super-resolution: points along the first axis and frames (the initial one
+    included) at which the same trajectories are predicted and judged. The data must then be opened at full
+    resolution. Both keep the horizon of training. With `solver`, the classical solver of a known equation is timed
+    beside the model, on the same device and trajectories.
+    """
+    judged = choose_split(data, split)
+    params = matching_params(surrogate.problem, judged)
+    surrogate, device = place(surrogate, device)
+    plan = make_plan(surrogate, judged, space, time)
+    groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
+    judges = _judge(surrogate, judged, params, plan, groups, batch, device, progress)
+    results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
+    several = _groups(groups, judges[plan.base]) if judged.problem.parameters else ()
+    if len(several) > 1 and not surrogate.provenance.get("parameter_values"):
+        notes.append("The model does not list the values it was trained on; those in its range count as seen.")
+    return Evaluation(
+        model=surrogate.name,
+        problem=judged.problem.name,
+        channels=judged.problem.channels,
+        split=split,
+        samples=len(judged),
+        device=device_name(device),
+        result=results[plan.base],
+        space=tuple(_changed(results[each], results[plan.base]) for each in plan.space),
+        time=tuple(_changed(results[each], results[plan.base]) for each in plan.time),
+        parameters=several,
+        nrmse=judges[plan.base].per_sample.numpy(),
+        params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The selection of training, and ascending ones, it among them, in space and in time."""
+
+    base: Selection
+    space: tuple[Selection, ...]
+    time: tuple[Selection, ...]
+    as_trained: bool
+    """Whether the first one is known to be how the model was trained."""
+    notes: tuple[str, ...]
+
+    def all(self) -> list[Selection]:
+        return list(dict.fromkeys([self.base, *self.space, *self.time]))
+
+
+def make_plan(surrogate: Any, data: Any, space: Sequence[int], time: Sequence[int]) -> Plan:
+    """Everything that is to be predicted, checked before anything is."""
+    base, notes = as_trained(surrogate, data)
+    known = not notes
+    in_space = {base} | {finer_in_space(data, base, points) for points in space}
+    in_time = {base}
+    for frames in time:
+        selection, more = finer_in_time(data, base, frames)
+        in_time.add(selection)
+        notes += more
+    by_points = tuple(sorted(in_space, key=lambda each: -each.stride))
+    by_frames = tuple(sorted(in_time, key=lambda each: len(each.frames)))
+    return Plan(base, by_points, by_frames, known, tuple(notes))
+
+
+def predict_trajectories(
+    surrogate: Any, data: Any, rows: Sequence[int], *, device: torch.device | str | None = None
+) -> tuple[Selection, Float[Tensor, "b t *x c"], Float[Tensor, "b t *x c"]]:
+    """Truth and prediction of some trajectories at the resolution and times of training, for figures."""
+    params = matching_params(surrogate.problem, data)
+    surrogate, device = place(surrogate, device)
+    selection, _ = as_trained(surrogate, data)
+    chosen = torch.as_tensor(rows, dtype=torch.long)
+    u = selection.cut(data.read(chosen)).to(device)
+    grid, t = selection.grid(data).to(device), selection.times(data).to(device)
+    prediction = surrogate.answer(u[:, 0], grid, t, params[chosen].to(device))
+    return selection, u[:, 1:].cpu(), prediction.cpu()
+
+
+def _judge(surrogate, data, params, plan, groups, batch, device, progress) -> dict[Selection, Judge]:
+    """Each block of trajectories is read once and judged at every selection; at that of training by group."""
+    together = torch.zeros(len(data), dtype=torch.long)
+    judges = {each: Judge(each, data, groups.member if each == plan.base else together) for each in plan.all()}
+    for rows, u in blocks(data, batch, progress):
+        fields, own = u.to(device), params[rows].to(device)
+        for judge in judges.values():
+            judge.update(surrogate, rows, fields, own)
+    return judges
+
+
+def _results(
+    surrogate, data, params, plan, judges, device, solver, progress
+) -> tuple[dict[Selection, Result], list[str]]:
+    results, notes = {}, list(plan.notes)
+    for selection, judge in judges.items():
+        # More output times do not change what a solver does, so finer times are the model's alone.
+        beside = solver and selection in plan.space
+        cost, more = measure_cost(surrogate, data, params, selection, device, beside)
+        results[selection] = replace(judge.result(), trained=plan.as_trained and selection == plan.base, cost=cost)
+        notes += [*judge.notes(), *more]
+        if progress is not None:
+            progress("time", len(results), len(judges))
+    return results, notes
+
+
+def _groups(groups: Grouping, judge: Judge) -> tuple[Group, ...]:
+    return tuple(
+        Group(values, seen, judge.scores(i), judge.per_sample[groups.member == i].numpy())
+        for i, (values, seen) in enumerate(zip(groups.values, groups.seen, strict=True))
+    )
+
+
+def _changed(result: Result, base: Result) -> Result:
+    """With the change of each metric against the training resolution."""
+    before = base.scores["overall"]
+    pairs = {name: (value, before[name]) for name, value in result.scores["overall"].items() if before.get(name)}
+    return replace(result, change={name: value / reference - 1 for name, (value, reference) in pairs.items()})

@@ -1,0 +1,70 @@
+"""Surrogate and data brought together: the split, the parameters in the model's order, the device, the batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+BLOCK_BYTES = 2**29
+"""Of fields at full resolution that are read at once."""
+
+Report = Callable[[str, int, int], None]
+"""Called with a label, the amount done and the total."""
+
+
+def choose_split(data: Any, split: str) -> Any:
+    """That split of the data, or the data if they are it already."""
+    if split == "all" or data.subset == split:
+        return data
+    if data.subset is not None:
+        raise ValueError(
+            f"These trajectories are the {data.subset} split; expected the {split} split or the whole data set. "
+            f"Pass the whole data set, or split={data.subset!r}."
+        )
+    return data.split(split)
+
+
+def matching_params(trained: Any, data: Any) -> Float[Tensor, "n p"]:
+    """The parameters of the data in the order of the model; data that do not fit the model are an error."""
+    problem = data.problem
+    for what, expected, got in (
+        ("channels", trained.channels, problem.channels),
+        ("space axes", trained.ndim, problem.ndim),
+    ):
+        if expected != got:
+            shown = [", ".join(each) if isinstance(each, tuple) else str(each) for each in (expected, got)]
+            raise ValueError(
+                f"The model expects the {what} {shown[0]}; the data have {shown[1]}. "
+                "Give data of the problem that the model was trained on."
+            )
+    if missing := [name for name in trained.parameters if name not in problem.parameters]:
+        raise ValueError(
+            f"The model expects the parameters {', '.join(trained.parameters)}; the data have "
+            f"{', '.join(problem.parameters) or 'none'}, so {', '.join(missing)} is missing. "
+            "Open the data with params={name: value}."
+        )
+    return data.params.cpu()[:, [problem.parameters.index(name) for name in trained.parameters]]
+
+
+def place(surrogate: Any, device: torch.device | str | None) -> tuple[Any, torch.device]:
+    """The surrogate on the device, by default the one it is on."""
+    here = next((each.device for each in surrogate.model.parameters()), torch.device("cpu"))
+    there = here if device is None else torch.device(device)
+    return (surrogate if here == there else surrogate.to(there)), there
+
+
+def blocks(data: Any, batch: int, progress: Report | None) -> Iterator[tuple[Tensor, Tensor]]:
+    """Row numbers and fields of all trajectories, a batch or half a gigabyte at a time."""
+    if batch < 1:
+        raise ValueError(f"batch is {batch}; expected at least 1. Give the number of trajectories predicted at once.")
+    each = 4 * len(data.t) * data.grid[..., 0].numel() * len(data.problem.channels)
+    size = min(batch, max(1, BLOCK_BYTES // each))
+    for first in range(0, len(data), size):
+        rows = torch.arange(first, min(first + size, len(data)))
+        yield rows, data.read(rows)
+        if progress is not None:
+            progress("evaluate", int(rows[-1]) + 1, len(data))

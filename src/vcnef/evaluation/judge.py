@@ -1,0 +1,80 @@
+"""Metrics of one selection of frames and points, collected batch by batch."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from vcnef.evaluation.record import Result
+from vcnef.evaluation.selections import Selection, spell
+from vcnef.metrics import Scores
+from vcnef.metrics.errors import nrmse_table
+
+
+class Judge:
+    """Predicts trajectories at a selection's points and times and scores them, group by group."""
+
+    def __init__(self, selection: Selection, data: Any, member: Int[Tensor, " n"]) -> None:
+        """`member` is the group of each trajectory."""
+        self.selection, self.data, self.member = selection, data, member
+        self.t = selection.times(data)
+        self.grid = selection.grid(data)
+        self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
+        self.not_finite = 0
+        self._scores: dict[int, Scores] = {}
+
+    def update(
+        self, surrogate: Any, rows: Int[Tensor, " b"], u: Float[Tensor, "b t *x c"], params: Float[Tensor, "b p"]
+    ) -> None:
+        """Predict and score the trajectories `rows`, whose fields at full resolution are `u`."""
+        cut = self.selection.cut(u)
+        u0, truth = cut[:, 0], cut[:, 1:]
+        prediction = surrogate.answer(u0, self.grid.to(u.device), self.t.to(u.device), params)
+        self.per_sample[rows] = nrmse_table(prediction, truth, 0).mean("b").cpu()
+        self.not_finite += int((~prediction.flatten(1).isfinite().all(dim=1)).sum())
+        member = self.member[rows]
+        for group in member.unique().tolist():
+            # The predictions hold the queried times only, so every frame is judged.
+            scores = self._scores.setdefault(group, Scores(initial_frames=0))
+            chosen = (member == group).to(u.device)
+            scores.update(prediction[chosen], truth[chosen])
+
+    def scores(self, group: int | None = None) -> dict[str, Any]:
+        """The metrics of one group, or of all trajectories."""
+        chosen = self._scores.values() if group is None else [self._scores[group]]
+        together = Scores(initial_frames=0)
+        for each in chosen:
+            together.merge(each)
+        with warnings.catch_warnings():
+            # Values left out are counted in the result, and `notes` says them.
+            warnings.simplefilter("ignore", UserWarning)
+            return together.compute()
+
+    def result(self) -> Result:
+        return Result(
+            resolution=tuple(self.grid.shape[:-1]),
+            frames=len(self.selection.frames),
+            t=tuple(float(f"{time:.7g}") for time in self.t.tolist()),
+            trained=False,
+            scores=self.scores(),
+            not_finite=self.not_finite,
+        )
+
+    def notes(self) -> list[str]:
+        """What went wrong, in sentences."""
+        where = f"on {spell(self.grid.shape[:-1])} points and {len(self.selection.frames)} times"
+        notes = []
+        if self.not_finite:
+            notes.append(
+                f"{self.not_finite} of {len(self.data)} predictions {where} are not finite; "
+                "metrics they belong to are null."
+            )
+        notes += [
+            f"{name} {where} leaves out {count} values, whose targets are zero or constant."
+            for name, count in self.scores()["left_out"].items()
+        ]
+        return notes

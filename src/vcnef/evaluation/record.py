@@ -1,0 +1,102 @@
+"""What an evaluation found: a record that goes to JSON and reads as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from vcnef.evaluation.cost import Cost
+from vcnef.evaluation.tables import Section, lines, sections
+
+
+@dataclass(frozen=True)
+class Result:
+    """All metrics at one resolution in space and time.
+
+    `scores` are those of `metrics.Scores.compute`: overall, per channel and over the query times `t`. `change` is
+    each overall metric against the training resolution, 0.01 for one per cent more.
+    """
+
+    resolution: tuple[int, ...]
+    frames: int
+    """The initial one included."""
+    t: tuple[float, ...]
+    trained: bool
+    """Whether this is known to be how the model was trained."""
+    scores: Mapping[str, Any]
+    not_finite: int = 0
+    """Trajectories whose prediction is not finite somewhere; they make the metrics so too."""
+    change: Mapping[str, float] = field(default_factory=dict)
+    cost: Cost | None = None
+
+    def value(self, metric: str) -> float:
+        return self.scores["overall"].get(metric, float("nan"))
+
+
+@dataclass(frozen=True)
+class Group:
+    """All metrics for one value of the parameters, or for those between two values."""
+
+    values: Mapping[str, tuple[float, float]]
+    seen: bool | None
+    """Whether training had this value; None where the model does not say."""
+    scores: Mapping[str, Any]
+    nrmse: np.ndarray
+    """Of each trajectory."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How good a model is on trajectories that it was not trained on."""
+
+    model: str
+    problem: str
+    channels: tuple[str, ...]
+    split: str
+    samples: int
+    device: str
+    result: Result
+    """At the resolution and times of training."""
+    space: tuple[Result, ...] = ()
+    """Zero-shot super-resolution in space, ascending; the paper's table 3."""
+    time: tuple[Result, ...] = ()
+    """The same in time; the paper's table 4."""
+    parameters: tuple[Group, ...] = ()
+    nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    """Of each trajectory, at the resolution and times of training."""
+    params: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Value of each parameter in each trajectory."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the numbers must know."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers, lists and names; null stands for what is not finite, and a note says so."""
+        return plain(asdict(self))
+
+    def sections(self) -> list[Section]:
+        """Titled tables of text."""
+        return sections(self)
+
+    def table(self) -> str:
+        """All of it as readable text."""
+        return "\n".join(lines(self.sections(), self.notes))
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def plain(value: Any) -> Any:
+    """The same in types that JSON has; numbers that are not finite become None."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    return value

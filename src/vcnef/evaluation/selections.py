@@ -1,0 +1,128 @@
+"""Which frames and points of data at full resolution a model is judged on: as it was trained, and finer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Every `stride`-th point along each axis, and some frames, of which the first is the initial state."""
+
+    stride: int
+    frames: tuple[int, ...]
+
+    def cut(self, u: Float[Tensor, "b t *x c"]) -> Float[Tensor, "b frames *y c"]:
+        """These frames and points of trajectories at full resolution."""
+        thin = (slice(None, None, self.stride),) * (u.ndim - 3)
+        return u[(slice(None), list(self.frames), *thin)]
+
+    def grid(self, data: Any) -> Float[Tensor, "*x D"]:
+        return data.grid[(slice(None, None, self.stride),) * (data.grid.ndim - 1)]
+
+    def times(self, data: Any) -> Float[Tensor, " t"]:
+        """The query times, counted from the initial state."""
+        t = data.t[list(self.frames)].double()
+        return (t[1:] - t[0]).to(data.t.dtype)
+
+
+def as_trained(surrogate: Any, data: Any) -> tuple[Selection, list[str]]:
+    """The resolution and times that the model was trained at, as far as it says so and the data hold them.
+
+    They are its `provenance["resolution"]` and `["times"]`. Otherwise the data are taken as they are, up to the
+    horizon of training, and a note says so.
+    """
+    stride, about_space = _trained_stride(surrogate.provenance.get("resolution"), data.resolution)
+    frames, about_time = _trained_frames(surrogate.provenance.get("times"), surrogate.scaling.horizon, data.t)
+    return Selection(stride, frames), about_space + about_time
+
+
+def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
+    """The same frames on a grid of so many points along the first axis, in proportion along the others."""
+    if data.grid.ndim != data.grid.shape[-1] + 1:
+        raise ValueError("The data are scattered points, which have no resolutions. Leave space out.")
+    side = data.resolution[0]
+    stride = side // points if points > 0 and side % points == 0 else 0
+    if not stride or any(n % stride for n in data.resolution):
+        possible = [n for n in range(2, side + 1) if side % n == 0]
+        raise ValueError(
+            f"space has {points}, which does not divide the {spell(data.resolution)} points of the data. "
+            f"Choose from {_listed(possible)}, and open the data at full resolution."
+        )
+    return Selection(stride, base.frames)
+
+
+def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, list[str]]:
+    """The same points and horizon with so many equally spaced frames, the initial one included.
+
+    One frame beyond the horizon is allowed and noted: the paper's finer set of 1D Navier–Stokes (82 frames) has it.
+    """
+    horizon = base.frames[-1]
+    possible = {horizon // gap + 1: gap for gap in range(1, horizon + 1) if horizon % gap == 0}
+    if frames in possible:
+        return Selection(base.stride, tuple(range(0, horizon + 1, possible[frames]))), []
+    gap = possible.get(frames - 1)
+    if gap is not None and horizon + gap < len(data.t):
+        last = float(data.t[horizon + gap] - data.t[0])
+        note = f"The last of {frames} times, {last:g}, lies beyond the horizon {float(data.t[horizon] - data.t[0]):g}."
+        return Selection(base.stride, tuple(range(0, horizon + gap + 1, gap))), [note]
+    raise ValueError(
+        f"time has {frames} frames, which the {horizon + 1} frames of the data up to the horizon cannot give "
+        f"at equal steps. Choose from {_listed(sorted(possible))}, and open the data at all their times."
+    )
+
+
+def spell(resolution: Sequence[int]) -> str:
+    """64×64."""
+    return "×".join(str(n) for n in resolution)
+
+
+def _trained_stride(resolution: int | Sequence[int] | None, full: tuple[int, ...]) -> tuple[int, list[str]]:
+    if resolution is None:
+        return 1, [f"The model does not say at which resolution it was trained; judged on {spell(full)} points."]
+    sides = (resolution,) * len(full) if isinstance(resolution, int) else tuple(resolution)
+    stride = _stride(full, sides)
+    if stride is None:
+        return 1, [f"Trained on {spell(sides)} points, but judged on the {spell(full)} of the data."]
+    return stride, []
+
+
+def _trained_frames(
+    times: Sequence[int | float] | None, horizon: float, t: Tensor
+) -> tuple[tuple[int, ...], list[str]]:
+    elapsed = t.double() - float(t[0])
+    within = tuple(range(max(2, int((elapsed <= horizon * (1 + 1e-4)).sum()))))
+    if times is None:
+        return within, [f"The model does not say at which times it was trained; judged at {len(within)} times."]
+    frames = _frames_at(t, times)
+    if frames is None:
+        return within, [f"Trained on {len(times)} times, but judged on the {len(within)} of the data."]
+    return frames, []
+
+
+def _stride(full: tuple[int, ...], coarse: tuple[int, ...]) -> int | None:
+    """The one stride that leads from the full to the coarse resolution, if there is one."""
+    if len(full) != len(coarse) or any(n < 1 or m % n for m, n in zip(full, coarse, strict=True)):
+        return None
+    strides = {m // n for m, n in zip(full, coarse, strict=True)}
+    return strides.pop() if len(strides) == 1 else None
+
+
+def _frames_at(t: Tensor, times: Sequence[int | float]) -> tuple[int, ...] | None:
+    """The frames at these times, both counted from their first; None where one is missing."""
+    elapsed, wanted = (torch.as_tensor(each, dtype=torch.float64).cpu() for each in (t, times))
+    elapsed, wanted = elapsed - elapsed[0], wanted - wanted[0]
+    gaps, frames = (elapsed[None] - wanted[:, None]).abs().min(dim=1)
+    # Files hold single-precision times.
+    fits = len(wanted) > 1 and float(gaps.max()) <= 1e-4 * float(wanted[-1])
+    return tuple(frames.tolist()) if fits and (frames.diff() > 0).all() else None
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers)) if numbers else "none"

@@ -1,0 +1,131 @@
+"""An evaluation as text: titled tables with aligned columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from vcnef.evaluation.selections import spell
+
+TITLES = {
+    "nrmse": "nRMSE", "rmse": "RMSE", "brmse": "bRMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
+    "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
+    "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of words."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sections(evaluation: Any) -> list[Section]:
+    """Every table that the evaluation has something to say in."""
+    base = evaluation.result
+    found = [_metrics(evaluation), _over_time(evaluation)]
+    if len(evaluation.space) > 1:
+        found.append(
+            _finer("Super-resolution in space", "points", evaluation.space, base, lambda r: spell(r.resolution))
+        )
+    if len(evaluation.time) > 1:
+        found.append(_finer("Super-resolution in time", "times", evaluation.time, base, lambda r: str(r.frames)))
+    if len(evaluation.parameters) > 1 or any(group.seen is False for group in evaluation.parameters):
+        found.append(_parameters(evaluation))
+    if base.cost is not None:
+        found.append(_cost([base, *(each for each in evaluation.space if each.resolution != base.resolution)]))
+    return found
+
+
+def lines(tables: Sequence[Section], notes: Iterable[str] = ()) -> list[str]:
+    """Plain text: the first column to the left, numbers to the right."""
+    text: list[str] = []
+    for table in tables:
+        columns = list(zip(table.header, *table.rows, strict=True))
+        widths = [max(len(cell) for cell in column) for column in columns]
+        text.append(table.title)
+        for row in (table.header, *table.rows):
+            cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            text.append("  " + "  ".join([row[0].ljust(widths[0]), *cells]).rstrip())
+        text.append("")
+    text += [f"Note: {note}" for note in notes]
+    return text if notes else text[:-1]
+
+
+def number(value: float | None) -> str:
+    if value is None or not isfinite(value):
+        return "not finite" if value is not None else "–"
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def _metrics(evaluation: Any) -> Section:
+    result, several = evaluation.result, len(evaluation.channels) > 1
+    rows = []
+    for name, value in result.scores["overall"].items():
+        channels = result.scores["per_channel"].get(name, [None] * len(evaluation.channels)) if several else ()
+        rows.append((TITLES.get(name, name), number(value), *map(number, channels)))
+    title = (
+        f"{evaluation.model} on {evaluation.problem}, {evaluation.split} split: {evaluation.samples} trajectories, "
+        f"{spell(result.resolution)} points, {result.frames} times"
+    )
+    return Section(title, ("metric", "all", *evaluation.channels) if several else ("metric", "value"), tuple(rows))
+
+
+def _over_time(evaluation: Any) -> Section:
+    """The first, the last, and three times between."""
+    times, curve = evaluation.result.t, evaluation.result.scores["over_time"]["nrmse"]
+    chosen = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
+    header = ("t", *(f"{times[k]:.4g}" for k in chosen))
+    return Section("Error over time", header, (("nRMSE", *(number(curve[k]) for k in chosen)),))
+
+
+def _finer(title: str, what: str, results: Sequence[Any], base: Any, label: Any) -> Section:
+    rows = []
+    for result in results:
+        change = result.change.get("nrmse")
+        same = result.resolution == base.resolution and result.frames == base.frames
+        changed = "–" if change is None or not isfinite(change) else f"{100 * change:+.1f} %"
+        shown = {(True, True): "trained", (True, False): "reference"}.get((same, result.trained), changed)
+        rows.append((label(result), number(result.value("nrmse")), number(result.value("brmse")), shown))
+    return Section(title, (what, "nRMSE", "bRMSE", "change"), tuple(rows))
+
+
+def _parameters(evaluation: Any) -> Section:
+    rows = []
+    for group in evaluation.parameters:
+        overall = group.scores["overall"]
+        kind = {True: "seen", False: "unseen"}.get(group.seen, "unknown")
+        numbers = (number(overall["nrmse"]), number(overall["brmse"]))
+        rows.append((spell_values(group.values), kind, str(group.scores["samples"]), *numbers))
+    return Section("Parameter values", ("value", "training", "trajectories", "nRMSE", "bRMSE"), tuple(rows))
+
+
+def spell_values(values: Any) -> str:
+    """nu=0.001, or nu=0.001…0.1."""
+    if not values:
+        return "none"
+    return ", ".join(f"{name}={low:g}" + (f"…{high:g}" if high != low else "") for name, (low, high) in values.items())
+
+
+def _cost(results: Sequence[Any]) -> Section:
+    rows = []
+    for result in results:
+        cost = result.cost
+        memory = "–" if cost.peak_memory is None else f"{cost.peak_memory / 2**20:.0f} MiB"
+        faster = "–" if cost.speed_up is None else f"{cost.speed_up:.3g}×"
+        solver = (seconds(cost.solver_seconds), number(cost.solver_nrmse))
+        rows.append((spell(result.resolution), seconds(cost.seconds), *solver, faster, memory))
+    first = results[0].cost
+    title = f"Time per trajectory, {first.samples} at once on {first.device}"
+    return Section(title, ("points", "model", "solver", "solver nRMSE", "speed-up", "memory"), tuple(rows))

@@ -1,0 +1,158 @@
+"""How far a field is from obeying its equation: the residual, in the form that the data obey, and its relative size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.pde.equation import Equation, suggestion
+from vcnef.pde.finite_volume import per_sample
+from vcnef.pde.fluxes import LAWS, LAWS_2022, METHODS, Law, Method
+from vcnef.pde.registry import FEWEST_CELLS, equation
+
+
+def residual(
+    name: str,
+    u: Float[Tensor, "b t *x c"],
+    u_t: Float[Tensor, "b t *x c"],
+    params: Mapping[str, int | float | Tensor] | None = None,
+    *,
+    domain: Sequence[Sequence[int | float]] | None = None,
+    method: str = "spectral",
+    generation: str = "documented",
+) -> Float[Tensor, "b t *x c"]:
+    """R = u_t − f(u) in physical units on a periodic grid; parameters are numbers or `[b]`, by default the equation's.
+
+        advection   R = u_t + β u_x
+        burgers     R = u_t + u u_x − (ν/π) u_xx,  in generation "2022" with 2 u u_x
+        cns1d, cns2d, cns3d, with μ_dd = 4η/3 + ζ and μ_dj = η:
+            density     R = ρ_t + ∇·(ρ v)
+            pressure    R = p_t + v·∇p + γ p ∇·v − (γ − 1) Σ_dj μ_dj ρ (∂_d v_j)²
+            velocity    R = v_t + (v·∇) v + ∇p / ρ − Σ_d ∂_d (μ_dj ρ ∂_d v_j) / ρ
+
+    For a gas f comes from the fluxes of mass, energy and momentum (`compressible_ns` has that form) and is brought to
+    the channels point by point: R_p = (γ − 1)(R_E − v·R_ρv + ½ v² R_ρ) and R_v = (R_ρv − v R_ρ) / ρ. So each channel
+    has a residual in its own unit per time, and what vanishes is still the discrete conservation law. The viscosities
+    are kinematic and mixed derivatives absent, as in the data; the textbook's equations do not vanish on them.
+
+    method: "spectral" is exact for fields that the grid resolves, and rings at shocks. "finite_volume" is what a step
+        of the solver tends to as dt → 0, so it vanishes with dt for the solver's data on their own grid, shocks or
+        not; on smooth fields it is of second order, of first at extrema.
+    Breaks when: density or pressure is not positive (NaN).
+    """
+    balance = _balance(name, u, u_t, params, domain, method, generation)
+    return balance.residual().reshape(u.shape)
+
+
+def residual_norm(
+    name: str,
+    u: Float[Tensor, "b t *x c"],
+    u_t: Float[Tensor, "b t *x c"],
+    params: Mapping[str, int | float | Tensor] | None = None,
+    *,
+    domain: Sequence[Sequence[int | float]] | None = None,
+    method: str = "spectral",
+    generation: str = "documented",
+) -> Float[Tensor, "b t c"]:
+    """‖R‖ / (‖u_t‖ + ‖transport‖ + ‖viscosity‖) over space: 0 obeys the equation, 1 is no balance at all.
+
+    For any prediction, per sample, time and channel; the terms are those of f, and where all of them are 0 so is this.
+    """
+    balance = _balance(name, u, u_t, params, domain, method, generation)
+    size = sum(_norm(term) for term in balance.terms())
+    return (_norm(balance.residual()) / torch.where(size > 0, size, 1.0)).reshape(*u.shape[:2], -1)
+
+
+def time_derivative(u: Float[Tensor, "b t *x c"], t: Float[Tensor, " _"]) -> Float[Tensor, "b t *x c"]:
+    """u_t from stored frames by differences of second order, for predictions that know no time derivative.
+
+    Only as good as frames resolve the motion: at the benchmark's spacing of 0.05, those of a gas do not.
+    """
+    if len(t) < 3 or u.shape[1] != len(t):
+        raise ValueError(
+            f"u has {u.shape[1]} frames for {len(t)} times; expected one frame per time, and at least 3. "
+            "Predict at more times."
+        )
+    return torch.gradient(u, spacing=(t,), dim=1, edge_order=2)[0]
+
+
+class _Balance(NamedTuple):
+    """An equation at given states, samples and times in one axis."""
+
+    law: Law
+    method: Method
+    u: Float[Tensor, "bt *x c"]
+    u_t: Float[Tensor, "bt *x c"]
+    params: Mapping[str, Tensor]
+
+    def residual(self) -> Tensor:
+        return self.u_t - self.law.rate(self.method, self.u, self.params)
+
+    def terms(self) -> list[Tensor]:
+        return [self.u_t, *(self.law.rate(self.method, self.u, self.params, part) for part in range(self.law.parts))]
+
+
+def _norm(q: Float[Tensor, "bt *x c"]) -> Float[Tensor, "bt c"]:
+    return q.flatten(1, -2).norm(dim=1)
+
+
+def _balance(
+    name: str,
+    u: Tensor,
+    u_t: Tensor,
+    params: Mapping[str, int | float | Tensor] | None,
+    domain: Sequence[Sequence[int | float]] | None,
+    method: str,
+    generation: str,
+) -> _Balance:
+    chosen = equation(name, generation=generation)
+    if method not in METHODS:
+        raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
+    _check_fields(chosen, u, u_t)
+    box = chosen.problem.domain if domain is None else domain
+    if len(box) != chosen.problem.ndim:
+        raise ValueError(
+            f"The domain has {len(box)} axes; {name!r} has {chosen.problem.ndim}. "
+            f"Give one (low, high) pair per axis, e.g. {chosen.problem.domain}."
+        )
+    spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
+    law = (LAWS_2022 if generation == "2022" else LAWS)[name]
+    fields = u.flatten(0, 1)
+    columns = {key: per_sample(values, fields[..., 0]) for key, values in _columns(chosen, params or {}, u).items()}
+    return _Balance(law, METHODS[method](spacing), fields, u_t.flatten(0, 1), columns)
+
+
+def _check_fields(chosen: Equation, u: Tensor, u_t: Tensor) -> None:
+    problem, shape = chosen.problem, tuple(u.shape)
+    if u.ndim != problem.ndim + 3 or shape[-1] != len(problem.channels):
+        raise ValueError(
+            f"u has shape {shape}; {chosen.name!r} expects samples, times, {problem.ndim} of space and "
+            f"{len(problem.channels)} channels. Stack {', '.join(problem.channels)} on the last axis."
+        )
+    if min(shape[2:-1]) < FEWEST_CELLS:
+        raise ValueError(f"u has {shape[2:-1]} points; expected at least {FEWEST_CELLS} per axis. Use a finer grid.")
+    if u_t.shape != u.shape:
+        raise ValueError(
+            f"u_t has shape {tuple(u_t.shape)} and u {shape}; expected the same. "
+            "Give the time derivative at the times and points of u."
+        )
+
+
+def _columns(chosen: Equation, params: Mapping[str, int | float | Tensor], u: Tensor) -> dict[str, Tensor]:
+    """Each parameter of the equation, one value per sample and time, `[b t]` flattened."""
+    if unknown := [name for name in params if name not in chosen.defaults]:
+        raise ValueError(f"{chosen.name!r} has no parameter {unknown[0]!r}. {suggestion(unknown[0], chosen.defaults)}")
+    columns = {}
+    for name, default in chosen.defaults.items():
+        values = torch.as_tensor(params.get(name, default), dtype=u.dtype, device=u.device)
+        if values.ndim > 1 or (values.ndim == 1 and len(values) != len(u)):
+            raise ValueError(
+                f"Parameter {name!r} has shape {tuple(values.shape)}; expected a number or {len(u)}, one per sample. "
+                "Flatten it or repeat it for each sample."
+            )
+        columns[name] = values.expand(len(u)).repeat_interleave(u.shape[1])
+    return columns

@@ -1,0 +1,70 @@
+"""The paper's heat map: where in space and when in time a model errs, over a whole test set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from vcnef.plots import style
+
+DECADES = 1e-4
+"""Smallest part of the largest colour that has a colour of its own."""
+LARGEST = 99.0
+"""Percentile of the errors at which colours end; near zeros of the target a relative error knows no bound."""
+
+
+def relative_point_error(truth: Any, prediction: Any) -> np.ndarray:
+    """⟨ |ŷ − y| / |y| ⟩ over samples: fields `[n t x]` in, `[t x]` out (the paper's equation for its heat maps).
+
+    Points where the target is exactly zero have no relative error and are left out; near zeros of the target the
+    mean is large, which is the definition's and not the model's doing.
+    """
+    true = style.as_array(truth, "truth", "n t x")
+    predicted = style.as_array(prediction, "prediction", "n t x")
+    style.check_alike(truth=true, prediction=predicted)
+    defined = true != 0
+    ratio = np.divide(np.abs(predicted - true), np.abs(true), out=np.zeros_like(true), where=defined)
+    count = defined.sum(axis=0)
+    return np.divide(ratio.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+@style.styled
+def error_heat_map(
+    errors: Mapping[str, Any] | Any, t: Any, x: Any, *, label: str = "relative error", title: str = ""
+) -> Figure:
+    """A picture of an error `[t x]` for each model, on one logarithmic scale; one array is a single picture."""
+    named = errors if isinstance(errors, Mapping) else {"": errors}
+    if not named:
+        raise ValueError("There is no error to draw: got an empty mapping, expected name -> [t x]. Give at least one.")
+    maps = {name: style.as_array(values, f"error {name}".strip(), "t x") for name, values in named.items()}
+    style.check_alike(**maps)
+    times, points = style.as_array(t, "t", "t"), style.as_array(x, "x", "x")
+    first = next(iter(maps.values()))
+    style.check_axis(times, "t", first.shape[0])
+    style.check_axis(points, "x", first.shape[1])
+    scale = _scale(list(maps.values()))
+    figure, axes = style.panels(1, len(maps))
+    for axis, (name, values) in zip(axes[0], maps.items(), strict=True):
+        shown = np.maximum(values, scale.vmin)
+        mesh = axis.pcolormesh(
+            style.edges(points), style.edges(times), shown, cmap=style.SIZE_MAP, norm=scale, rasterized=True
+        )
+        axis.set(title=name, xlabel="x")
+        style.bare(axis)
+    axes[0, 0].set_ylabel("t")
+    figure.colorbar(mesh, ax=list(axes[0]), label=label, extend="max")
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _scale(maps: list[np.ndarray]) -> LogNorm:
+    values = np.concatenate([np.ravel(each) for each in maps])
+    positive = values[np.isfinite(values) & (values > 0)]
+    high = float(np.percentile(positive, LARGEST)) if positive.size else 1.0
+    low = max(float(positive.min()) if positive.size else 0.0, DECADES * high)
+    return LogNorm(vmin=min(low, 0.5 * high), vmax=high)

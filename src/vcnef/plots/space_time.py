@@ -1,0 +1,38 @@
+"""A 1D trajectory as pictures over space and time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from vcnef.plots import style
+
+
+@style.styled
+def space_time(truth: Any, prediction: Any, t: Any, x: Any, channel: str = "u", *, title: str = "") -> Figure:
+    """Truth, prediction and error of one channel, `[t x]` each; truth and prediction share their colours."""
+    true = style.as_array(truth, "truth", "t x")
+    predicted = style.as_array(prediction, "prediction", "t x")
+    style.check_alike(truth=true, prediction=predicted)
+    times, points = style.as_array(t, "t", "t"), style.as_array(x, "x", "x")
+    style.check_axis(times, "t", true.shape[0])
+    style.check_axis(points, "x", true.shape[1])
+    error = predicted - true
+    # A prediction that blows up must not wash out the truth, so the truth alone sets the colours.
+    pictures = (
+        ("Truth", true, style.FIELD_MAP, style.field_scale(true)),
+        ("Prediction", predicted, style.FIELD_MAP, style.field_scale(true)),
+        ("Error", error, style.ERROR_MAP, style.error_scale(error)),
+    )
+    figure, axes = style.panels(1, 3)
+    for axis, (name, values, colours, scale) in zip(axes[0], pictures, strict=True):
+        mesh = axis.pcolormesh(
+            style.edges(points), style.edges(times), values, cmap=colours, rasterized=True, shading="flat", **scale
+        )
+        axis.set(title=name, xlabel="x", ylabel="t" if name == "Truth" else "")
+        style.bare(axis)
+        figure.colorbar(mesh, ax=axis, label=channel if name != "Error" else f"error of {channel}")
+    if title:
+        figure.suptitle(title)
+    return figure

@@ -1,0 +1,94 @@
+"""Fonts, sizes and colours that all figures share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito's, which colour-blind readers tell apart; yellow is left out, being too pale for a line."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""Lines differ by marker too, for print in grey."""
+FIELD_MAP = "viridis"
+ERROR_MAP = "PuOr_r"
+"""Diverging around zero."""
+SIZE_MAP = "magma"
+"""Errors without a sign."""
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "figure.dpi": 160.0,
+}
+styled = matplotlib.rc_context(STYLE)
+"""Decorates a function that draws; matplotlib's own settings are as before when it returns."""
+
+
+def panels(rows: int, columns: int, *, width: float = 3.0, height: float = 2.6) -> tuple[Figure, np.ndarray]:
+    """A figure with rows × columns axes; sizes are inches of one of them."""
+    figure = Figure(figsize=(width * columns + 0.6, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def bare(axis: Axes) -> None:
+    """A picture has a frame on all sides."""
+    for spine in axis.spines.values():
+        spine.set_visible(True)
+
+
+def field_scale(*arrays: np.ndarray) -> dict[str, float]:
+    """One colour scale for several fields, from what is finite in them."""
+    values = np.concatenate([np.ravel(each) for each in arrays])
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    return {"vmin": low, "vmax": high if high > low else low + 1e-12}
+
+
+def error_scale(*arrays: np.ndarray) -> dict[str, float]:
+    """A colour scale symmetric around zero."""
+    scale = field_scale(*arrays)
+    size = max(abs(scale["vmin"]), abs(scale["vmax"])) or 1e-12
+    return {"vmin": -size, "vmax": size}
+
+
+def as_array(values: Any, name: str, axes: str) -> np.ndarray:
+    """A NumPy array with as many axes as `axes` names, or an error that says so."""
+    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+    if array.ndim != len(axes.split()):
+        raise ValueError(
+            f"{name} has shape {array.shape}; expected the axes [{axes}]. Choose one sample and one channel."
+        )
+    return array
+
+
+def check_alike(**arrays: np.ndarray) -> None:
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if len(set(shapes.values())) > 1:
+        told = " and ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"Shapes differ: {told}; expected the same. Compare fields at the same points and times.")
+
+
+def check_axis(values: np.ndarray, name: str, length: int) -> None:
+    if len(values) != length:
+        raise ValueError(f"{name} has {len(values)} values; expected {length}, one for each entry of the field.")
+
+
+def edges(centres: Sequence[float] | np.ndarray) -> np.ndarray:
+    """Borders of the cells around points, for pictures with correct coordinates."""
+    points = np.asarray(centres, dtype=np.float64)
+    if len(points) == 1:
+        return np.array([points[0] - 0.5, points[0] + 0.5])
+    middle = (points[1:] + points[:-1]) / 2
+    return np.concatenate([[2 * points[0] - middle[0]], middle, [2 * points[-1] - middle[-1]]])

@@ -1,0 +1,37 @@
+"""Presets: `<equation>/<model>.yaml` with values only; each header gives the command and the paper's figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def list_presets() -> dict[str, str]:
+    """Every preset by name, with the first line of its header."""
+    paths = sorted(FOLDER.glob("*/*.yaml"))
+    return {path.relative_to(FOLDER).with_suffix("").as_posix(): _headline(path) for path in paths}
+
+
+def find_preset(name: str) -> Path:
+    """The file of a preset."""
+    presets = list_presets()
+    if name not in presets:
+        raise ValueError(
+            f"There is no preset {name!r}{nearest(name, presets)} "
+            "List them with `vcnef presets`, or give the path of a YAML file."
+        )
+    return FOLDER / f"{name}.yaml"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown word: what was probably meant."""
+    close = get_close_matches(word, list(known), n=2)
+    return f"; did you mean {' or '.join(close)}?" if close else "."
+
+
+def _headline(path: Path) -> str:
+    with path.open(encoding="utf-8") as file:
+        return file.readline().removeprefix("#").strip().rstrip(".")

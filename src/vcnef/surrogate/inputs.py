@@ -1,0 +1,154 @@
+"""What a surrogate is asked: arrays of several forms in, checked tensors and doubts out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data.arrays import as_tensor, make_grid, make_params
+from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, SYNONYMS, TIME
+from vcnef.grid import cell_centres
+from vcnef.problem import Problem
+
+MARGIN = 0.1
+"""Fields may leave the range seen in training by this part of it before a doubt is voiced."""
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Initial states, points, times since then and parameters, in physical units."""
+
+    u0: Float[Tensor, "b *x c"]
+    grid: Float[Tensor, "*x D"]
+    t: Float[Tensor, " t"]
+    params: Float[Tensor, "b p"]
+
+
+def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any) -> Question:
+    if hasattr(u0, "dims"):
+        u0, labels = _unpack(problem, u0)
+        x = labels["x"] if x is None else x
+        params = labels["params"] if params is None else params
+    states = _states(problem, as_tensor(u0, "u0"), scattered=x is not None)
+    table = _params(problem, params, len(states))
+    if len(states) == 1:
+        states = states.expand(len(table), *states.shape[1:])
+    return Question(states, _grid(problem, x, tuple(states.shape[1:-1])), _times(t), table)
+
+
+def doubts(
+    question: Question, problem: Problem, horizon: float, fields: Mapping[str, Sequence[float]]
+) -> Iterator[str]:
+    """One sentence for each way in which the question lies outside what was trained."""
+    for name, (low, high) in problem.ranges.items():
+        column, room = question.params[:, problem.parameters.index(name)], 1e-5 * max(abs(low), abs(high))
+        if ((column < low - room) | (column > high + room)).any():
+            asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
+            yield f"{name} is {asked}; the surrogate was trained on {low:g} to {high:g}. Its answer is extrapolated."
+    for channel, (low, high) in fields.items():
+        values = question.u0[..., problem.channels.index(channel)]
+        room = MARGIN * (high - low)
+        if values.min() < low - room or values.max() > high + room:
+            yield (
+                f"u0 has {channel} between {values.min():.4g} and {values.max():.4g}; in training it was between "
+                f"{low:.4g} and {high:.4g}. The answer is extrapolated; check the units of u0."
+            )
+    if (question.t > horizon * (1 + 1e-5)).any():
+        yield f"t goes to {question.t.max():.4g}; the surrogate was trained to {horizon:g}. The rest is extrapolated."
+
+
+def _unpack(problem: Problem, u0: Any) -> tuple[Any, dict[str, Any]]:
+    """The array `[sample, *x, channel]` of a labelled one, with the coordinates and parameters it brings."""
+    if hasattr(u0, "data_vars"):
+        names = [name for name, each in u0.data_vars.items() if set(SPACE) & set(each.dims)]
+        others = {name: u0[name] for name in u0.data_vars if name not in names}
+        u0 = u0[names].to_dataarray(CHANNEL).assign_coords(others)
+    array = u0.rename({dim: SYNONYMS[dim] for dim in u0.dims if dim in SYNONYMS})
+    if array.sizes.get(TIME) == 1:
+        array = array.isel({TIME: 0})
+    space = SPACE[: problem.ndim]
+    missing = [dim for dim in space if dim not in array.dims]
+    unknown = [str(dim) for dim in array.dims if dim not in (SAMPLE, *space, CHANNEL)]
+    if missing or unknown:
+        raise ValueError(
+            f"u0 has the dimensions {tuple(array.dims)}; this surrogate of {problem.name} expects {SAMPLE}, "
+            f"{', '.join(space)} and {CHANNEL}. Select one time, or rename them with u0.rename(...)."
+        )
+    if CHANNEL in array.coords and array[CHANNEL].ndim == 1:
+        names = [str(name) for name in array[CHANNEL].values]
+        if set(names) != set(problem.channels) or len(names) != len(problem.channels):
+            raise ValueError(
+                f"u0 has the channels {', '.join(names)}; this surrogate of {problem.name} expects "
+                f"{', '.join(problem.channels)}. Rename or add the fields that differ."
+            )
+        array = array.isel({CHANNEL: [names.index(name) for name in problem.channels]})
+    params = {name: array[name].values for name in problem.parameters if name in array.coords}
+    x = tuple(array[axis].values for axis in space) if all(axis in array.coords for axis in space) else None
+    ordered = array.expand_dims([dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims])
+    return ordered.transpose(SAMPLE, *space, CHANNEL).values, {"x": x, "params": params or None}
+
+
+def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "b *x c"]:
+    """`[b *x c]` of an array that may lack the sample axis, or the channel axis of a scalar field."""
+    channels, rank = len(problem.channels), problem.ndim
+    if scattered and u0.ndim < rank + 2 and u0.shape[-1] == channels and u0.ndim in (2, 3):
+        rank = 1
+    last = u0.shape[-1] if u0.ndim else 0
+    if u0.ndim == rank + 2 and last == channels:
+        return u0
+    if u0.ndim == rank + 1 and last == channels:
+        return u0[None]
+    if channels == 1 and u0.ndim == rank + 1:
+        return u0[..., None]
+    if channels == 1 and u0.ndim == rank:
+        return u0[None, ..., None]
+    axes = ", ".join(SPACE[: problem.ndim])
+    raise ValueError(
+        f"u0 has shape {tuple(u0.shape)}; this surrogate of {problem.name} expects [sample, {axes}, {channels}] with "
+        f"the channels {', '.join(problem.channels)} last. Add or reorder axes."
+    )
+
+
+def _params(problem: Problem, params: Any, samples: int) -> Float[Tensor, "b p"]:
+    given = {} if params is None else params
+    if not isinstance(given, Mapping):
+        raise ValueError(f"params is {type(given).__name__}; expected values by name, e.g. params={{'nu': 0.002}}.")
+    for name in given:
+        if name not in problem.parameters:
+            close = get_close_matches(str(name), problem.parameters, n=1, cutoff=0.5)
+            hint = f"; did you mean {close[0]}?" if close else "."
+            known = ", ".join(problem.parameters) or "none"
+            raise ValueError(f"There is no parameter {name!r}{hint} The parameters of {problem.name} are: {known}.")
+    values = {}
+    for name in problem.parameters:
+        low, high = problem.ranges.get(name, (0.0, 1.0))
+        if name not in given and low != high:
+            trained = f" (trained on {low:g} to {high:g})" if name in problem.ranges else ""
+            raise ValueError(f"The parameter {name}{trained} is missing. Pass params={{'{name}': …}}.")
+        # A surrogate of a single parameter value needs not be told it.
+        values[name] = given.get(name, low)
+    if samples == 1:
+        samples = max([1, *(as_tensor(value, name).numel() for name, value in values.items())])
+    return make_params(values, samples)[1]
+
+
+def _grid(problem: Problem, x: Any, shape: tuple[int, ...]) -> Float[Tensor, "*x D"]:
+    if x is None:
+        return cell_centres(problem.domain, shape)
+    grid = make_grid(x, shape)[0]
+    if grid.shape[-1] != problem.ndim:
+        raise ValueError(f"x has {grid.shape[-1]} coordinates per point; {problem.name} has {problem.ndim} space axes.")
+    return grid
+
+
+def _times(t: Any) -> Float[Tensor, " t"]:
+    times = torch.atleast_1d(as_tensor(t, "t"))
+    if times.ndim != 1 or not times.numel() or not bool((times.isfinite() & (times >= 0)).all()):
+        raise ValueError(f"t is {t!r}; expected one or more finite times since u0, none of them negative.")
+    return times

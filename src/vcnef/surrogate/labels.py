@@ -1,0 +1,41 @@
+"""The answer of a surrogate with the names of its dimensions, coordinates and units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, TIME
+from vcnef.grid import axes
+from vcnef.problem import Problem
+
+if TYPE_CHECKING:
+    from vcnef.surrogate.inputs import Question
+
+POINT = "point"
+
+
+def label(u: Float[Tensor, "b t *x c"], question: Question, problem: Problem) -> xr.DataArray:
+    """(sample, t, x[, y[, z]], channel), or (sample, t, point, channel) on scattered points."""
+    names = SPACE[: problem.ndim]
+    scattered = question.grid.ndim != problem.ndim + 1
+    space = (POINT,) if scattered else names
+    lines = question.grid.unbind(dim=-1) if scattered else axes(question.grid)
+    coordinates: dict[str, Any] = {TIME: question.t.numpy(), CHANNEL: list(problem.channels)}
+    coordinates |= {
+        name: ((POINT,) if scattered else name, line.numpy()) for name, line in zip(names, lines, strict=True)
+    }
+    for index, name in enumerate(problem.parameters):
+        coordinates[name] = (SAMPLE, question.params[:, index].numpy())
+    array = xr.DataArray(u.numpy(), coordinates, (SAMPLE, TIME, *space, CHANNEL), name=problem.name)
+    for name in (TIME, *names, *problem.parameters):
+        unit = problem.units.get(name, problem.units.get("x") if name in names else None)
+        if unit:
+            array[name].attrs["units"] = unit
+    units = [problem.units.get(channel, "") for channel in problem.channels]
+    if any(units):
+        array = array.assign_coords(units=(CHANNEL, units))
+    return array

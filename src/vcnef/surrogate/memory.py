@@ -1,0 +1,75 @@
+"""How many points fit into a given amount of memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from vcnef.models.interface import POINTS_PER_CHUNK
+
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+LIVE = 8
+"""Tensors as large as the largest one that are alive at once: 4 to 6 were measured."""
+
+
+def parse_bytes(limit: str | float | int) -> float:
+    """Bytes of "2GB", "500 MB" or a plain number."""
+    match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMGT]?i?B?)\s*", str(limit), re.IGNORECASE)
+    unit = match and match[2].upper().replace("I", "")
+    try:
+        size = float(match[1]) * UNITS[unit if not unit or unit.endswith("B") else unit + "B"]
+    except (TypeError, ValueError, KeyError):
+        size = 0.0
+    if not size > 0:
+        raise ValueError(f"memory_limit is {limit!r}; expected a size such as '2GB', '500MB' or a number of bytes.")
+    return size
+
+
+def points_within(
+    limit: str | float | int | None, answer: Callable[..., Tensor], u0: Tensor, grid: Tensor, t: Tensor, params: Tensor
+) -> int | None:
+    """Points (samples · times · points of the grid) that may be computed at once, or None for the model's default.
+
+    One time of one sample is computed to see how large the tensors on the way are.
+    """
+    if limit is None or not len(u0) or not len(t):
+        return None
+    allowed = parse_bytes(limit)
+    needed = LIVE * _largest_tensor(lambda: answer(u0[:1], grid, t[:1], params[:1]))
+    if needed > allowed:
+        raise ValueError(
+            f"One time of one sample on {prod(u0.shape[1:-1])} points needs about {needed / 1e6:.3g} MB, more than "
+            f"memory_limit={limit!r}. Raise the limit or give u0 on a coarser grid."
+        )
+    # No more than the model's own default either, which is the faster choice.
+    return min(int(allowed / needed) * prod(u0.shape[1:-1]), POINTS_PER_CHUNK[u0.is_cuda])
+
+
+class _Watch(TorchDispatchMode):
+    """Notes the largest tensor that any operation makes; attention has some that no layer returns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.largest = 1
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        made = operation(*args, **(kwargs or {}))
+        # A view, of a weight for instance, is not made.
+        known = {each.untyped_storage().data_ptr() for each in tree_leaves(args) if isinstance(each, Tensor)}
+        for each in tree_leaves(made):
+            if isinstance(each, Tensor) and each.untyped_storage().data_ptr() not in known:
+                self.largest = max(self.largest, each.nbytes)
+        return made
+
+
+def _largest_tensor(compute: Callable[[], Tensor]) -> int:
+    with torch.no_grad(), _Watch() as watch:
+        compute()
+    return watch.largest

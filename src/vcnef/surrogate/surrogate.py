@@ -1,0 +1,179 @@
+"""Surrogate: a model with its problem, its scales and where it comes from."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data import Normaliser, ParameterScale, Scaling, StoredTrajectories, Trajectories
+from vcnef.data.trajectories import describe
+from vcnef.models import registry
+from vcnef.models.interface import TrajectoryModel
+from vcnef.models.rollout import Rollout, TimeInterpolated
+from vcnef.problem import Problem
+from vcnef.surrogate import folder as folders
+from vcnef.surrogate.inputs import doubts, read_question
+from vcnef.surrogate.labels import label
+from vcnef.surrogate.memory import points_within
+from vcnef.surrogate.ranges import field_ranges
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(eq=False)
+class Surrogate:
+    """u(t, x | u₀, p) in physical units: the network inside sees scaled times, fields and parameters.
+
+    `name` and `options` are what the registry built the model from; `provenance` says what it was trained on.
+    """
+
+    model: TrajectoryModel
+    name: str
+    options: dict[str, Any]
+    problem: Problem
+    scaling: Scaling
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        options: Mapping[str, Any],
+        train: Trajectories | StoredTrajectories,
+        *,
+        log: Sequence[str] = (),
+        normalise: bool = True,
+        seed: int | None = None,
+    ) -> Surrogate:
+        """An untrained model for the data's problem, with the scales of the training split.
+
+        `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields and
+        parameters as they are, which is the paper's recipe; times are scaled in any case. `seed` decides the initial
+        weights; without one, torch's own generator does.
+        """
+        problem = train.problem
+        complete = dict(options) | _facts(name, options, train)
+        sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
+        with torch.random.fork_rng(devices=[], enabled=seed is not None):
+            if seed is not None:
+                torch.manual_seed(seed)
+            model = registry.build(name, **sizes, **complete)
+        scaling = Scaling.fit(train, log) if normalise else _identity(train)
+        provenance = {"train": describe(train), "field_ranges": field_ranges(train)}
+        return cls(model, name, complete, problem, scaling, provenance)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def to(self, device: torch.device | str) -> Surrogate:
+        self.model.to(device)
+        self.scaling = self.scaling.to(device)
+        return self
+
+    @torch.no_grad()
+    def answer(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"],
+        *,
+        points_per_chunk: int | None = None,
+    ) -> Float[Tensor, "b t *x c"]:
+        """The trajectory at physical times `t` since `u0`, all in physical units; tensors on the model's device."""
+        scaling = self.scaling.to(u0.device)
+        scaled, times = scaling.params.scale(params) if self.model.params else None, scaling.times(t)
+        # A model that steps is asked between its frames too; interpolated, as in the paper.
+        between = isinstance(self.model, Rollout) and not on_clock(self.model, times)
+        model = TimeInterpolated(self.model) if between else self.model
+        training = self.model.training
+        self.model.eval()
+        try:
+            z = model.predict(scaling.fields.normalise(u0), grid, times, scaled, points_per_chunk=points_per_chunk)
+        finally:
+            self.model.train(training)
+        return scaling.fields.denormalise(z)
+
+    def predict(
+        self,
+        u0: Any,
+        t: Any,
+        params: Any = None,
+        x: Any = None,
+        memory_limit: str | float | int | None = "2GB",
+    ) -> xarray.DataArray:
+        """The trajectories from initial states `u0` at times `t`, labelled: (sample, t, x[, y[, z]], channel).
+
+        u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible.
+        t: times since `u0`; at 0 the answer is `u0` itself.
+        params: by name, {"nu": 0.002}, one value or one per sample; several for one initial state make a sample each.
+        x: coordinates as in `from_arrays`; by default the cell centres of the domain at the resolution of `u0`.
+        memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
+        """
+        question = read_question(self.problem, u0, t, params, x)
+        for doubt in doubts(question, self.problem, self.scaling.horizon, self.provenance.get("field_ranges", {})):
+            warnings.warn(doubt, UserWarning, stacklevel=2)
+        tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
+        budget = points_within(memory_limit, self.answer, *tensors)
+        u = self.answer(*tensors, points_per_chunk=budget).cpu()
+        u[:, question.t == 0] = question.u0[:, None]
+        return label(u, question, self.problem)
+
+    def save(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors`, each complete or not at all."""
+        folders.save(Path(folder), self.model.state_dict(), self._describe())
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Surrogate:
+        """The surrogate in a folder that `save` wrote, or in a run's folder; nothing is unpickled."""
+        place = folders.find(Path(folder))
+        return folders.read(place, cls._from_description)
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "model": {"name": self.name, "options": self.options},
+            "problem": self.problem.to_dict(),
+            "scaling": self.scaling.to_dict(),
+            "provenance": self.provenance,
+        }
+
+    @classmethod
+    def _from_description(cls, record: Mapping[str, Any]) -> Surrogate:
+        problem = Problem.from_dict(record["problem"])
+        name, saved = record["model"]["name"], record["model"]["options"]
+        options = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()}
+        sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
+        model = registry.build(name, **sizes, **options).eval()
+        return cls(model, name, options, problem, Scaling.from_dict(record["scaling"]), dict(record["provenance"]))
+
+
+def on_clock(model: Rollout, t: Float[Tensor, "*b t"]) -> bool:
+    """Whether scaled times are whole steps of the model."""
+    steps = t * model.steps
+    return not bool((steps - steps.round()).abs().gt(1e-3).any())
+
+
+def _facts(name: str, options: Mapping[str, Any], train: Trajectories | StoredTrajectories) -> dict[str, Any]:
+    """Options that the data decide, where the model has them and nobody has set them."""
+    builder = registry.MODELS.get(name)
+    known = inspect.signature(builder).parameters if builder else {}
+    facts = {"steps": len(train.t) - 1} | ({} if train.problem.periodic else {"periodic": False})
+    return {option: value for option, value in facts.items() if option in known and option not in options}
+
+
+def _identity(train: Trajectories | StoredTrajectories) -> Scaling:
+    channels, count = train.problem.channels, len(train.problem.parameters)
+    zeros, ones = torch.zeros(len(channels)), torch.ones(len(channels))
+    fields = Normaliser(channels, zeros, ones, torch.zeros(len(channels), dtype=torch.bool))
+    horizon = float(f"{float(train.t[-1] - train.t[0]):.7g}")
+    return Scaling(fields, ParameterScale((0.0,) * count, (1.0,) * count, (False,) * count), horizon)

@@ -1,0 +1,170 @@
+"""A run's folder: the best model, and the state from which an interrupted run continues as if nothing had happened."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import asdict, dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from vcnef.models.interface import TrajectoryModel
+from vcnef.surrogate import Surrogate
+from vcnef.surrogate.folder import read_weights, write_whole
+from vcnef.training.optimisers import Average
+from vcnef.training.recipe import Recipe
+from vcnef.training.stopping import NonFiniteError
+
+STATE, LOG, MODEL = "state.pt", "log.jsonl", "model"
+FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
+"""What a resumed run may do otherwise; a longer one then follows the longer schedule from where it is."""
+
+
+@dataclass(eq=False)
+class State:
+    """Everything that changes while a run goes on."""
+
+    model: TrajectoryModel
+    optimiser: Optimizer
+    precision: Any
+    average: Average | None = None
+    step: int = 0
+    best: float = inf
+    elapsed: float = 0.0
+    losses: Tensor = field(default_factory=lambda: torch.zeros(()))
+    """Sum of the losses of this epoch, on the device, so that no step waits for it."""
+    counted: int = 0
+    """How many they are."""
+    best_weights: dict[str, Tensor] | None = None
+
+    def note(self, loss: Tensor) -> None:
+        """A step has been made."""
+        self.losses += loss.detach()
+        self.counted += 1
+        self.step += 1
+        if self.average:
+            self.average.update()
+
+    def check_finite(self, steps: int) -> None:
+        """Waits for the device. Gradients may have spoilt the weights after a loss that was still good."""
+        weights = torch.stack([weight.detach().isfinite().all() for weight in self.model.parameters()]).all()
+        if not bool(weights & self.losses.isfinite()):
+            what = "weights are" if bool(self.losses.isfinite()) else "loss is"
+            raise NonFiniteError(
+                f"The {what} no longer finite, noticed at step {self.step} of {steps}. The last good state is kept; "
+                "try a smaller learning rate or a smaller clip, fp32 precision, or look for outliers in the data."
+            )
+
+    def begin_epoch(self) -> None:
+        self.losses.zero_()
+        self.counted = 0
+
+    def keep_best(self, score: float) -> None:
+        self.best = score
+        self.best_weights = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+
+class RunFolder:
+    """`model/`, `state.pt` and `log.jsonl`, each of them whole at any moment; without a path, nothing is kept."""
+
+    def __init__(self, path: Path | None, *, writes: bool = True) -> None:
+        """`writes` is false for all but one of the processes that train together."""
+        self.path, self.writes = path, writes and path is not None
+
+    def open(self, *, resume: bool) -> None:
+        """Refuse to overwrite another run, or to resume one that is not there."""
+        if self.path is None:
+            if resume:
+                raise ValueError("resume=True, but out is None: expected the folder of the run to resume.")
+            return
+        if resume and not self.path.is_dir():
+            raise FileNotFoundError(
+                f"There is no run in {self.path} to resume. Check the path, or start without resume."
+            )
+        if not resume:
+            check_unused(self.path)
+        if self.writes:
+            self.path.mkdir(parents=True, exist_ok=True)
+
+    def save_model(self, surrogate: Surrogate) -> None:
+        if self.writes:
+            surrogate.save(self.path / MODEL)
+
+    def save(self, state: State, recipe: Recipe, steps_per_epoch: int) -> None:
+        if not self.writes:
+            return
+        record = {
+            "format": 1,
+            "model": state.model.state_dict(),
+            "optimiser": state.optimiser.state_dict(),
+            "precision": state.precision.state_dict(),
+            "average": state.average.state_dict() if state.average else None,
+            "random": torch.get_rng_state(),
+            "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+            "recipe": asdict(recipe),
+            "steps_per_epoch": steps_per_epoch,
+            **{name: getattr(state, name) for name in ("step", "best", "elapsed", "losses", "counted")},
+        }
+        buffer = io.BytesIO()
+        torch.save(record, buffer)
+        write_whole(self.path / STATE, buffer.getvalue())
+
+    def restore(self, state: State, recipe: Recipe, steps_per_epoch: int) -> bool:
+        """Bring a state to where the run was, and say whether there was one; runs no code from the file."""
+        path = self.path / STATE
+        if not path.is_file():
+            return False
+        device = state.losses.device
+        try:
+            record = torch.load(path, map_location="cpu", weights_only=True)
+            _check_same(record, recipe, steps_per_epoch, path)
+            state.model.load_state_dict(record["model"])
+            state.optimiser.load_state_dict(record["optimiser"])
+            state.precision.load_state_dict(record["precision"])
+            if state.average:
+                state.average.load_state_dict(record["average"])
+            state.step, state.best, state.elapsed = record["step"], record["best"], record["elapsed"]
+            state.losses, state.counted = record["losses"].to(device), record["counted"]
+            torch.set_rng_state(record["random"])
+            if record["random_cuda"] and len(record["random_cuda"]) == torch.cuda.device_count():
+                torch.cuda.set_rng_state_all(record["random_cuda"])
+        except ChangedRunError:
+            raise
+        except Exception as error:
+            first = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(f"{path} is damaged or of another model ({first}). Start the run again.") from None
+        if (self.path / MODEL).is_dir():
+            weights = read_weights(self.path / MODEL)
+            state.best_weights = {name: value.to(device) for name, value in weights.items()}
+        return True
+
+
+class ChangedRunError(ValueError):
+    """A run is resumed under other conditions than it was begun with."""
+
+
+def check_unused(folder: Path) -> None:
+    """Refuse a folder in which a run has left its files; other files, such as a configuration, do not matter."""
+    if found := [name for name in (STATE, LOG, MODEL) if (folder / name).exists()]:
+        raise FileExistsError(
+            f"{folder} already holds a run ({', '.join(found)}). Resume it, choose another folder, or delete it first."
+        )
+
+
+def _check_same(record: dict[str, Any], recipe: Recipe, steps_per_epoch: int, path: Path) -> None:
+    now, then = asdict(recipe), record["recipe"]
+    for name in sorted(now.keys() - FREE_TO_CHANGE):
+        if now[name] != then.get(name):
+            raise ChangedRunError(
+                f"The run in {path.parent} was begun with {name}={then.get(name)!r}; the recipe now has {now[name]!r}. "
+                "Resume it as it was begun, or start a new run."
+            )
+    if record["steps_per_epoch"] != steps_per_epoch:
+        raise ChangedRunError(
+            f"The run in {path.parent} had {record['steps_per_epoch']} steps per epoch; with these data it has "
+            f"{steps_per_epoch}. Resume it with the data it was begun with."
+        )

@@ -1,0 +1,84 @@
+"""Where a run computes and with which numbers: devices, processes, precision, fusion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+from torch import nn
+
+from vcnef.data import Queries
+from vcnef.models.rollout import Rollout
+from vcnef.training.recipe import Recipe
+
+PRECISION = {"fp32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
+
+
+def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
+    """The processes of a run. "auto" is one device, or what `torchrun` or SLURM has started; "cpu" is the processor."""
+    accelerator = "cpu" if devices == "cpu" else "auto"
+    if isinstance(devices, str):
+        devices, nodes = _started() or (1, nodes)
+    if recipe.precision == "fp16" and (accelerator == "cpu" or not torch.cuda.is_available()):
+        raise ValueError("precision is 'fp16', which needs a GPU; there is none. Use 'bf16' or 'fp32'.")
+    available = torch.cuda.device_count() if accelerator == "auto" else 0
+    if available and devices > available:
+        raise ValueError(f"devices is {devices}, but this machine has {available}. Ask for at most {available}.")
+    fabric = Fabric(accelerator=accelerator, devices=devices, num_nodes=nodes, precision=PRECISION[recipe.precision])
+    fabric.launch()
+    return fabric
+
+
+def share(recipe: Recipe, fabric: Fabric) -> int:
+    """Samples per step of each process."""
+    if recipe.batch % fabric.world_size:
+        raise ValueError(
+            f"batch is {recipe.batch}, which {fabric.world_size} devices cannot share equally. "
+            f"Use a multiple of {fabric.world_size}."
+        )
+    return recipe.batch // fabric.world_size
+
+
+@contextmanager
+def numerics(recipe: Recipe) -> Iterator[None]:
+    """Full single precision unless asked otherwise, and the same result every time."""
+    cudnn = torch.backends.cudnn
+    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic
+    torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
+    cudnn.allow_tf32, cudnn.deterministic = recipe.precision == "tf32", True
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before[0])
+        cudnn.allow_tf32, cudnn.deterministic = before[1:]
+
+
+@contextmanager
+def fused(model: nn.Module, recipe: Recipe, queries: Queries, device: torch.device) -> Iterator[None]:
+    """The model's kernels fused meanwhile; of a model that steps, those of one step, since a rollout is a long loop."""
+    wanted = device.type == "cuda" if recipe.compile is None else recipe.compile
+    if not wanted:
+        yield
+        return
+    target = model.stepper if isinstance(model, Rollout) else model
+    # Fixed shapes give the fastest kernels; only with `passes` do the batches come in many shapes.
+    target.compile(dynamic=None if queries.passes else False)
+    try:
+        yield
+    finally:
+        target._compiled_call_impl = None
+
+
+def _started() -> tuple[int, int] | None:
+    """Processes per node and nodes, as the launcher of this process says."""
+    if TorchElasticEnvironment.detect():
+        world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
+        return local, world // local
+    if SLURMEnvironment.detect():
+        nodes = int(os.environ.get("SLURM_NNODES", "1"))
+        return int(os.environ["SLURM_NTASKS"]) // nodes, nodes
+    return None

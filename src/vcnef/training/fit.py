@@ -1,0 +1,136 @@
+"""The training loop, read from top to bottom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from vcnef.data import Queries, StoredTrajectories, Trajectories
+from vcnef.data.augment import Symmetry
+from vcnef.surrogate import Surrogate
+from vcnef.training.devices import fused, numerics, start
+from vcnef.training.job import Job, prepare
+from vcnef.training.log import Record, open_diary
+from vcnef.training.objectives import Objective
+from vcnef.training.optimisers import set_rate
+from vcnef.training.progress import Reporter
+from vcnef.training.recipe import Recipe
+from vcnef.training.schedules import learning_rate
+from vcnef.training.stopping import Clock, Signals, Stopped
+from vcnef.training.validation import validate
+
+
+@dataclass(eq=False)
+class Run:
+    """What training leaves behind: its folder, the best model, a record per epoch, and the best nRMSE on valid."""
+
+    folder: Path | None
+    surrogate: Surrogate
+    history: list[Record]
+    best: float
+
+
+def fit(
+    surrogate: Surrogate,
+    train: Trajectories | StoredTrajectories,
+    valid: Trajectories | StoredTrajectories | None,
+    recipe: Recipe,
+    *,
+    out: str | Path | None = None,
+    queries: Queries | None = None,
+    symmetries: Sequence[Symmetry] = (),
+    objective: Objective | None = None,
+    devices: int | str = "auto",
+    nodes: int = 1,
+    resume: bool = False,
+    on_progress: Callable[[Record], None] | None = None,
+) -> Run:
+    """Train a surrogate, which has the best weights afterwards: those with the smallest nRMSE on `valid`.
+
+    Without `valid`, they are those of the end. `objective` replaces the loss that the recipe names. `devices` is a
+    number, "cpu", or "auto": one device, or all that `torchrun` or SLURM has started processes for.
+
+    `resume` continues the interrupted run in `out`; on one device, exactly as if nothing had happened. SIGTERM and
+    SIGINT save the state and raise `Stopped`. `on_progress` is given a record about once a second.
+    """
+    fabric = start(recipe, devices, nodes)
+    queries, folder = queries or Queries(), None if out is None else Path(out)
+    parts = {"out": folder, "queries": queries, "symmetries": symmetries, "objective": objective, "resume": resume}
+    job = prepare(fabric, surrogate, train, valid, recipe, **parts)
+    try:
+        with numerics(recipe), fused(surrogate.model, recipe, queries, fabric.device):
+            history = _train(job, on_progress)
+    finally:
+        # After a failure too: nobody should be left with weights that are not finite if there were better ones.
+        if job.state.best_weights:
+            surrogate.model.load_state_dict(job.state.best_weights)
+        surrogate.model.eval()
+    return Run(folder, surrogate, history, job.state.best)
+
+
+def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Record]:
+    fabric, recipe, batches, state = job.fabric, job.recipe, job.batches, job.state
+    with Signals() as signals, open_diary(job.folder, recipe.logs, step=state.step) as diary:
+        clock = Clock(fabric, signals, recipe.epochs * len(batches), recipe.minutes, state.elapsed)
+        reporter = Reporter(state, clock, recipe.batch, on_progress if fabric.is_global_zero else None)
+        while not clock.over(state.step):
+            epoch, first = divmod(state.step, len(batches))
+            reporter.begin(epoch)
+            for batch in batches.epoch(epoch, first=first):
+                progress = clock.progress(state.step)
+                set_rate(job.optimiser, learning_rate(progress, recipe))
+                loss = job.loss(batch.u0, batch.grid, batch.t, batch.params, batch.u, progress)
+                fabric.backward(loss)
+                if recipe.clip:
+                    fabric.clip_gradients(job.loss, job.optimiser, max_norm=recipe.clip, error_if_nonfinite=False)
+                job.optimiser.step()
+                job.optimiser.zero_grad(set_to_none=True)
+                state.note(loss)
+                clock.agree(state.step)
+                reporter.tick(check=fabric.world_size == 1)
+                if clock.asked_to_stop or clock.over(state.step):
+                    break
+            state.check_finite(clock.steps)
+            done = clock.over(state.step)
+            if done or state.step % len(batches) == 0:
+                record = reporter.record(_mean_loss(job)) | _judge(job, epoch, done)
+                diary.write(record)
+                reporter.tell(record)
+                state.begin_epoch()
+            state.elapsed = clock.elapsed
+            if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
+                job.folder.save(state, recipe, len(batches))
+            if clock.asked_to_stop and not done:
+                raise Stopped(_farewell(job, clock))
+    return diary.history
+
+
+def _judge(job: Job, epoch: int, done: bool) -> Record:
+    """Validate if it is time to, and keep the model if it is the best so far."""
+    state, due = job.state, done or (epoch + 1) % job.recipe.validate_every == 0
+    with state.average.in_use() if state.average else nullcontext():
+        score = validate(job.surrogate, job.valid, job.fabric) if due and job.valid else inf
+        # Where no score is ever finite, the last model is the one that is kept.
+        if score < state.best or (done and state.best == inf):
+            state.keep_best(score)
+            job.surrogate.provenance |= {"epoch": epoch + 1, "step": state.step, "valid_nrmse": _finite(score)}
+            job.folder.save_model(job.surrogate)
+    return {"valid_nrmse": score} if due and job.valid else {}
+
+
+def _mean_loss(job: Job) -> float:
+    """Of this epoch, over all processes."""
+    mean = job.state.losses / job.state.counted
+    return float(job.fabric.all_reduce(mean, reduce_op="mean") if job.fabric.world_size > 1 else mean)
+
+
+def _finite(score: float) -> float | None:
+    return score if score < inf else None
+
+
+def _farewell(job: Job, clock: Clock) -> str:
+    kept = f"its state is saved in {job.folder.path}; continue with resume" if job.folder.path else "nothing was kept"
+    return f"Stopped by {clock.asked_to_stop} after step {job.state.step} of {clock.steps}: {kept}."

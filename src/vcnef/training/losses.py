@@ -1,0 +1,44 @@
+"""Distances of predicted from true trajectories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data import Normaliser
+
+Error = Callable[[Tensor, Tensor], Tensor]
+"""A scalar of predictions and targets, both `[b t *x c]` and in the network's units."""
+
+
+def mean_square(pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"]) -> Float[Tensor, ""]:
+    """⟨(û − u)²⟩ over samples, times, points and channels: the paper's loss."""
+    return F.mse_loss(pred.float(), target)
+
+
+@dataclass(frozen=True, eq=False)
+class Relative:
+    """⟨ ‖û − u‖ / ‖u‖ ⟩_{b,t,c} with norms over space and in physical units: what nRMSE measures.
+
+    Where the field is smaller than `floor` standard deviations of its channel, the error is judged against that: a
+    field that dies out would otherwise drown all others.
+    """
+
+    fields: Normaliser
+    floor: float = 1e-3
+
+    def __call__(self, pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"]) -> Float[Tensor, ""]:
+        truth = self.fields.denormalise(target)
+        # Over the points as one axis; vector_norm has a gradient of 0, not NaN, where the error is exactly 0.
+        error = (self.fields.denormalise(pred.float()) - truth).flatten(2, -2)
+        size = truth.flatten(2, -2).square().mean(dim=2) + (self.floor * self._spread(truth)).square()
+        return (error.norm(dim=2) / error.shape[2] ** 0.5 / size.sqrt()).mean()
+
+    def _spread(self, truth: Tensor) -> Float[Tensor, " c"]:
+        # Of a channel in its logarithm, `std` is a relative spread already.
+        scale = truth.flatten(0, -2).abs().mean(dim=0)
+        return self.fields.std * scale.where(self.fields.log, 1.0)

@@ -1,0 +1,81 @@
+"""What training makes small: losses on trajectories, and how they join with others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.data import Batch, Normaliser, Queries
+from vcnef.models.interface import TrajectoryModel
+from vcnef.training.losses import Error, Relative, mean_square
+from vcnef.training.physics import weight
+from vcnef.training.recipe import Recipe
+from vcnef.training.unrolling import Curriculum, PushForward, check_unrolling
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """A scalar loss of a model on a batch, both in the network's units; `progress` is that of the run, in (0, 1].
+
+    A mean over samples, not a sum: processes that share a batch average their gradients.
+    """
+
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]: ...
+
+
+def ask(model: TrajectoryModel, batch: Batch) -> Float[Tensor, "b t *x c"]:
+    """The model's trajectories for a batch."""
+    return model(batch.u0, batch.grid, batch.t, batch.params if model.params else None)
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """An error of the model's trajectories. For models that step this goes through the whole rollout."""
+
+    error: Error
+
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
+        return self.error(ask(model, batch), batch.u)
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """w_data · data + w(progress) · physics."""
+
+    data: Objective
+    physics: Objective
+    recipe: Recipe
+
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
+        loss = weight(self.recipe, progress) * self.physics(model, batch, progress)
+        if self.recipe.data_weight:
+            loss = loss + self.recipe.data_weight * self.data(model, batch, progress)
+        return loss
+
+
+def combine(data: Objective, physics: Objective, recipe: Recipe) -> Combined:
+    """A loss on trajectories and one on the residual of the equation, with the recipe's weights."""
+    return Combined(data, physics, recipe)
+
+
+def data_objective(recipe: Recipe, fields: Normaliser, model: TrajectoryModel, queries: Queries) -> Objective:
+    """The loss on trajectories that a recipe asks for; `fields` are on the model's device."""
+    error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
+    if recipe.unroll == "full":
+        return Data(error)
+    check_unrolling(model, recipe.unroll, queries)
+    return {"curriculum": Curriculum, "push_forward": PushForward}[recipe.unroll](error)
+
+
+class Loss(nn.Module):
+    """An objective as a module: processes that share the work then see every use of the weights, whatever it is."""
+
+    def __init__(self, model: TrajectoryModel, objective: Objective) -> None:
+        super().__init__()
+        self.model, self.objective = model, objective
+
+    def forward(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor, u: Tensor, progress: float) -> Tensor:
+        return self.objective(self.model, Batch(u0, grid, t, params, u), progress)

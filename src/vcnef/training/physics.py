@@ -1,0 +1,242 @@
+"""The physics-informed loss: how far a model's prediction is from obeying the equation, without any trajectory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import isclose
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from vcnef.data import Batch, Scaling
+from vcnef.data.transfer import send
+from vcnef.grid import spacing
+from vcnef.models.interface import TrajectoryModel
+from vcnef.pde import EQUATIONS, Equation, equation, residual, residual_norm
+from vcnef.pde.fluxes import METHODS
+from vcnef.problem import Problem
+from vcnef.training.recipe import Recipe
+
+POSITIVE = ("density", "pressure")
+LEAST_SHARE = 1e-3
+"""A predicted density or pressure below this share of its mean is lifted to it: the equation knows no less."""
+
+
+def weight(recipe: Recipe, progress: float) -> float:
+    """The weight of the residual at some part of the run: it rises linearly over `physics_warm_up`, then stays."""
+    if progress >= recipe.physics_warm_up:
+        return recipe.physics
+    return recipe.physics * progress / recipe.physics_warm_up
+
+
+class PhysicsLoss:
+    """The loss of the paper's "Physics-Informed VCNeF", made dimensionless.
+
+    L = mean_btxc [ (T / σ_c) R_c ]² + w₀ mean_bxc [ ẑ(0) − z₀ ]²,    R = ∂û/∂t − f(û; p)
+
+    R is the residual of `vcnef.pde.residual`, in the form that the data obey, of the prediction û in physical units;
+    σ is each channel's standard deviation, T the horizon. The time derivative is exact, by forward-mode differentiation
+    through `model.query` and the units; derivatives in space are those of `method` on the grid. The second term holds
+    the initial state, which VCNeF does not keep by itself; training on the equation alone needs it.
+
+    A batch is in the network's units; of its trajectories nothing is read. The model must be continuous in time.
+
+    Good values: "spectral" where the grid resolves the fields, "finite_volume" where there are shocks; `times=3` and
+    `initial=10` taught a small VCNeF advection to 4 % without a trajectory. On a CPU a step costs 3 to 5 plain ones.
+    Breaks when: the network runs in half precision, whose noise drowns derivatives, so autocasting is off in here. With
+    ReLU (the point-wise VCNeF) ∂û/∂t jumps in time and weights: its gradient is right between jumps, blind to them.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        scaling: Scaling,
+        *,
+        method: str = "spectral",
+        generation: str | None = None,
+        times: int | None = None,
+        initial: float = 0.0,
+        constants: Mapping[str, int | float] | None = None,
+    ) -> None:
+        """`generation`: by default that whose domain the problem has (Burgers data on (−1, 1) are of 2022).
+        `times`: so many random times, spread over the horizon, in place of those of the batch.
+        `initial`: w₀.
+        `constants`: parameters of the equation that the data do not name.
+        """
+        self.problem, self.method = problem, method
+        self.times, self.initial, self.constants = times, initial, dict(constants or {})
+        self.equation = _equation(problem, generation)
+        _check_parameters(self.equation, problem, self.constants)
+        if method not in METHODS:
+            raise ValueError(f"There is no method {method!r} for a residual. Use one of {', '.join(METHODS)}.")
+        if scaling.horizon <= 0:
+            raise ValueError(
+                f"The horizon is {scaling.horizon:g}; expected a time above 0, in which the equation is to hold. "
+                "Initial states have none: give it, e.g. Scaling(fields, params, horizon=2.0)."
+            )
+        if times is not None and times < 1:
+            raise ValueError(f"times is {times}; expected at least 1, or None for the times of the batch.")
+        if initial < 0:
+            raise ValueError(f"initial is {initial:g}; expected a weight of 0 or more.")
+        self._place(scaling)
+        self._seen: set[tuple[int, ...]] = set()
+
+    @torch.compiler.disable  # compiled derivatives of forward-mode derivatives fail, and Fourier transforms do not fuse
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float = 0.0) -> Float[Tensor, ""]:
+        """The loss; `progress`, the part of the run that is done, seeds the random times."""
+        u, u_t, z = self._predict(model, batch, self._query_times(batch, progress))
+        physics = residual(u=u, u_t=u_t, **self._setting(batch)) / self._scale
+        loss = physics.square().mean()
+        if self.initial:
+            loss = loss + self.initial * (z[:, 0] - batch.u0).square().mean()
+        return loss
+
+    @torch.no_grad()
+    def relative(self, model: TrajectoryModel, batch: Batch, progress: float = 0.0) -> Float[Tensor, "b t c"]:
+        """A diagnostic: the residual against the terms of the equation; 0 obeys, 1 is no balance at all."""
+        u, u_t, _ = self._predict(model, batch, self._query_times(batch, progress))
+        return residual_norm(u=u, u_t=u_t, **self._setting(batch))
+
+    def _place(self, scaling: Scaling) -> None:
+        """Take the scales of a device, with what follows from them."""
+        self.scaling, fields = scaling, scaling.fields
+        # Of a channel in its logarithm, std is relative to a typical value, exp(mean).
+        typical = torch.where(fields.log, fields.mean.exp(), fields.mean)
+        self._scale = fields.std * torch.where(fields.log, typical, 1.0) / scaling.horizon
+        positive = torch.tensor([name in POSITIVE for name in self.problem.channels]).to(fields.mean.device)
+        self._least = torch.where(positive, LEAST_SHARE * typical, -torch.inf)
+
+    def _predict(self, model: TrajectoryModel, batch: Batch, t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The prediction and its time derivative in physical units, and the prediction in the network's."""
+        if (new := tuple(batch.u0.shape[1:-1])) not in self._seen:
+            _check_grid(self.problem, batch)
+        if self.scaling.fields.mean.device != batch.u0.device:
+            self._place(self.scaling.to(batch.u0.device))
+        fields = self.scaling.fields
+        with torch.autocast(batch.u0.device.type, enabled=False):
+            latent = model.encode(batch.u0, batch.grid, batch.params if model.params else None)
+
+            def physical(s: Tensor) -> tuple[Tensor, Tensor]:
+                with _DifferentiableTwice():
+                    z = model.query(latent, s)
+                return fields.denormalise(z), z
+
+            # A second of physical time is 1 / horizon of the network's.
+            per_second = torch.full_like(t, 1.0 / self.scaling.horizon)
+            u, u_t, z = torch.func.jvp(physical, (t,), (per_second,), has_aux=True)
+        if new not in self._seen:
+            _check_continuous(model, u_t, z)
+            self._seen.add(new)
+        return torch.maximum(u, self._least.to(u.dtype)), u_t, z
+
+    def _query_times(self, batch: Batch, progress: float) -> Tensor:
+        """Scaled times at which the equation is to hold; the first is 0 where the initial state is asked for."""
+        t = batch.t
+        if self.times is not None:
+            # One in each of equally long parts of the horizon, from a seed of its own: a resumed run draws the same.
+            generator = torch.Generator().manual_seed(int(progress * 2**53))
+            drawn = torch.arange(self.times) + torch.rand(self.times, generator=generator)
+            t = send((drawn / self.times).to(batch.u0.dtype), batch.u0.device)
+        elif not t.shape[-1]:
+            raise ValueError("The batch has no query times; expected at least 1. Draw them, e.g. with times=8.")
+        return torch.cat([t.new_zeros(*t.shape[:-1], 1), t], dim=-1) if self.initial else t
+
+    def _setting(self, batch: Batch) -> dict[str, object]:
+        """Equation, parameters and domain, as `residual` takes them."""
+        columns = self.scaling.params.unscale(batch.params).unbind(dim=-1)
+        given = {**self.constants, **dict(zip(self.problem.parameters, columns, strict=True))}
+        return {
+            "name": self.equation.name,
+            "params": {name: given[name] for name in self.equation.defaults},
+            "domain": self.problem.domain,
+            "method": self.method,
+            "generation": self.equation.generation,
+        }
+
+
+class _DifferentiableTwice(TorchFunctionMode):
+    """Layer normalisation out of elementary operations, inside this context.
+
+    The derivative that PyTorch's own has in forward mode is right, but takes mean and variance for constants when it is
+    itself differentiated: gradients of ∂û/∂t in the weights would be silently wrong (pytorch/pytorch#196700).
+    """
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        return (_layer_norm if func is F.layer_norm else func)(*args, **(kwargs or {}))
+
+
+def _layer_norm(
+    x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    axes = tuple(range(-len(normalized_shape), 0))
+    centred = x - x.mean(axes, keepdim=True)
+    normal = centred * torch.rsqrt(centred.square().mean(axes, keepdim=True) + eps)
+    scaled = normal if weight is None else normal * weight
+    return scaled if bias is None else scaled + bias
+
+
+def _equation(problem: Problem, generation: str | None) -> Equation:
+    """The equation that a problem names, if its fields are those of the equation."""
+    if problem.name not in EQUATIONS:
+        raise ValueError(
+            f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(EQUATIONS)}. "
+            "Name the problem so if it is one of them, or train without physics."
+        )
+    if generation is None:
+        generation = "2022" if _is_burgers_of_2022(problem) else "documented"
+    chosen = equation(problem.name, generation=generation)
+    if problem.channels != chosen.problem.channels or problem.ndim != chosen.problem.ndim:
+        raise ValueError(
+            f"Problem {problem.name!r} has {problem.ndim} axes and the channels {', '.join(problem.channels)}; its "
+            f"equation has {chosen.problem.ndim} and {', '.join(chosen.problem.channels)}. Order and name them so."
+        )
+    if not problem.periodic:
+        raise ValueError(
+            f"Problem {problem.name!r} is not periodic; residuals are known on periodic grids only. "
+            "Train without physics."
+        )
+    return chosen
+
+
+def _is_burgers_of_2022(problem: Problem) -> bool:
+    """Only Burgers' equation itself changed since; its domain was (−1, 1), from which a stride shifts data a little."""
+    (low, high), *_ = problem.domain
+    return problem.name == "burgers" and isclose(low, -1.0, abs_tol=0.05) and isclose(high, 1.0, abs_tol=0.05)
+
+
+def _check_parameters(chosen: Equation, problem: Problem, constants: Mapping[str, int | float]) -> None:
+    missing = [name for name in chosen.defaults if name not in (*problem.parameters, *constants)]
+    if missing:
+        raise ValueError(
+            f"The equation {chosen.name!r} needs {', '.join(missing)}; the data name "
+            f"{', '.join(problem.parameters) or 'no parameters'}. "
+            f"Give what is fixed, e.g. constants={{{missing[0]!r}: {chosen.defaults[missing[0]]:g}}}."
+        )
+
+
+def _check_grid(problem: Problem, batch: Batch) -> None:
+    sides = tuple(batch.u0.shape[1:-1])
+    if len(sides) != problem.ndim or batch.grid.ndim != problem.ndim + 1:
+        raise ValueError(
+            f"The grid has shape {tuple(batch.grid.shape)}; the residual of {problem.name!r} expects {problem.ndim} "
+            "axes of points, shared by all samples. Interpolate scattered points to a grid, or train without physics."
+        )
+    for gap, n, (low, high) in zip(spacing(batch.grid), sides, problem.domain, strict=True):
+        if not isclose(gap * n, high - low, rel_tol=1e-3):
+            raise ValueError(
+                f"{n} points at a distance of {gap:.6g} do not fill the period ({low:g}, {high:g}) evenly; "
+                f"expected a distance of {(high - low) / n:.6g}. Use cell centres, and a stride that divides them."
+            )
+
+
+def _check_continuous(model: TrajectoryModel, u_t: Tensor, z: Tensor) -> None:
+    varies = (z - z.flatten(2, -2).mean(dim=2).reshape(*z.shape[:2], *(1,) * (z.ndim - 3), -1)).any()
+    if varies and not u_t.any():
+        raise ValueError(
+            f"The prediction of {type(model).__name__} has no derivative in time; expected a model that is continuous "
+            "in time, such as VCNeF. Train models that step without physics."
+        )

@@ -1,0 +1,76 @@
+"""How a model is trained: every knob of the loop, with the paper's values as defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The paper's recipe for VCNeF, unless said otherwise: Adam, one cycle, plain mean squared error."""
+
+    epochs: int = 500
+    """Passes over the training split."""
+    minutes: float | None = None
+    """Stop after so much time; the schedule then follows the clock, so that it still ends where it should."""
+    batch: int = 64
+    """Samples per step, over all devices together."""
+
+    optimiser: Literal["adam", "adamw", "muon"] = "adam"
+    """"muon" takes the matrices inside the network; all other weights go to AdamW."""
+    learning_rate: float = 3e-4
+    """The largest one."""
+    weight_decay: float = 0.0
+    clip: float | None = 1.5
+    """Largest norm of the gradient."""
+    ema: float | None = None
+    """Decay of an average of the weights, e.g. 0.999; the average is then evaluated and saved."""
+
+    schedule: Literal["one_cycle", "step", "cosine", "constant"] = "one_cycle"
+    warm_up: float = 0.2
+    """Part of the run in which "one_cycle" rises from 1/1000 of the rate, and "cosine" from 0."""
+    step_epochs: int = 100
+    """Every so many epochs, "step" multiplies the rate by `step_factor`."""
+    step_factor: float = 0.5
+
+    loss: Literal["mse", "relative"] = "mse"
+    """"relative" is the mean of ‖û − u‖ / ‖u‖ per sample, time and channel, which is what nRMSE measures."""
+    unroll: Literal["full", "curriculum", "push_forward"] = "full"
+    """For models that step: gradients through the whole rollout, a growing part of it, or the last step only."""
+    physics: float = 0.0
+    """Weight of the residual of the equation."""
+    physics_warm_up: float = 0.0
+    """Part of the run over which that weight rises from 0."""
+    data_weight: float = 1.0
+    """Weight of the loss on trajectories; 0 trains on the equation and the initial states alone."""
+
+    precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
+    compile: bool | None = None
+    """Fuse the model with `torch.compile`; by default on a GPU."""
+    seed: int = 0
+    validate_every: int = 1
+    """Epochs between evaluations on the validation split."""
+    save_every: int = 1
+    """Epochs between saved states, from which an interrupted run resumes."""
+    logs: tuple[Literal["tensorboard", "wandb"], ...] = ()
+    """Beside the JSON lines that are always written."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch", "step_epochs", "validate_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected a whole number of at least 1.")
+        for name in ("minutes", "learning_rate", "clip", "step_factor"):
+            value = getattr(self, name)
+            if value is not None and not (isfinite(value) and value > 0):
+                raise ValueError(f"{name} is {value}; expected a number above 0.")
+        for name in ("weight_decay", "physics", "data_weight"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more.")
+        for name in ("warm_up", "physics_warm_up", "ema"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(f"{name} is {value}; expected a part of 1, at least 0 and below 1.")
+        if not self.physics and not self.data_weight:
+            raise ValueError("physics and data_weight are both 0, which leaves nothing to learn. Give one of them.")

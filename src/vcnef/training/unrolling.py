@@ -1,0 +1,91 @@
+"""Losses for models that step: how much of a rollout the gradient goes through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import tanh
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data import Batch, Queries
+from vcnef.models.interface import TrajectoryModel
+from vcnef.models.rollout import Rollout
+from vcnef.training.losses import Error
+
+WARM_UP = 0.006
+"""Three of 500 epochs."""
+
+
+def prefix_length(progress: float, frames: int, warm_up: float = WARM_UP) -> int:
+    """Frames predicted from predictions: frames · ½ (1 + tanh((s − ½) / 0.2)), s the progress after the warm-up."""
+    after = (progress - warm_up) / (1 - warm_up)
+    part = 0.5 * (1 + tanh((after - 0.5) / 0.2))
+    return min(max(int(frames * part), 1), frames)
+
+
+@dataclass(frozen=True, eq=False)
+class Curriculum:
+    """Free rollout over a prefix that grows during the run, true frames as inputs after it; every step counts.
+
+    The schedule that OFormer was trained with. All steps from true frames are one call.
+    """
+
+    error: Error
+
+    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
+        frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
+        free = min(prefix_length(progress, frames.shape[1]), batch.u.shape[1])
+        params = batch.params if model.params else None
+        state, answers = batch.u0, []
+        for _ in range(free):
+            state = model.stepper.step(state, batch.grid, params)
+            answers.append(state)
+        pred = torch.stack(answers, dim=1)
+        if given := batch.u.shape[1] - free:
+            inputs = frames[:, free:-1].flatten(0, 1)
+            repeated = None if params is None else params.repeat_interleave(given, dim=0)
+            forced = model.stepper.step(inputs, batch.grid, repeated)
+            pred = torch.cat([pred, forced.unflatten(0, (len(batch), given))], dim=1)
+        return self.error(pred, batch.u)
+
+
+@dataclass(frozen=True, eq=False)
+class PushForward:
+    """One step with a gradient, from a random frame, after none or one step without: MP-PDE's push-forward.
+
+    A sample costs one or two steps here, not a trajectory: a run wants as many times more epochs as there are frames.
+    """
+
+    error: Error
+    warm_up: float = 0.05
+    """Part of the run without the step that has no gradient: one of 20 epochs."""
+
+    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
+        frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
+        params = batch.params if model.params else None
+        pushes = int(torch.randint(2, ())) if progress > self.warm_up and frames.shape[1] > 2 else 0
+        # Drawn on the host, so that no step waits for the device.
+        start = torch.randint(frames.shape[1] - 1 - pushes, (len(batch),)).tolist()
+        state = torch.stack([frames[row, frame] for row, frame in enumerate(start)])
+        target = torch.stack([frames[row, frame + pushes + 1] for row, frame in enumerate(start)])
+        with torch.no_grad():
+            for _ in range(pushes):
+                state = model.stepper.step(state, batch.grid, params)
+        pred = model.stepper.step(state, batch.grid, params)
+        return self.error(pred[:, None], target[:, None])
+
+
+def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> None:
+    """Only a model made of a stepper can be unrolled by parts, and only over frames that follow each other."""
+    if not isinstance(model, Rollout):
+        raise ValueError(
+            f"unroll={unroll!r} is for models that step from frame to frame; {type(model).__name__} gives a whole "
+            "trajectory at once. Use unroll='full'."
+        )
+    if queries.times is not None:
+        raise ValueError(
+            f"unroll={unroll!r} needs all frames one after the other; times={queries.times} chooses some of them. "
+            "Leave times out."
+        )

@@ -1,0 +1,209 @@
+"""The public road: `fit` leads from data to a run folder, `load` from a folder to a surrogate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from vcnef.config import Config, option_names
+from vcnef.data import StoredTrajectories, Trajectories, from_arrays
+from vcnef.surrogate import Surrogate
+from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
+from vcnef.training.fit import Run
+from vcnef.training.fit import fit as train_surrogate
+
+MANY = 2000
+"""From so many trajectories on, the larger of the presets for own data is taken."""
+VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
+"""All frames and points. Data in memory are taken so: the strides of a preset are meant for files."""
+FEW = 100
+"""Up to so many different values of the parameters are listed in a model's folder."""
+RUN_CONFIG = "config.yaml"
+Data = Trajectories | StoredTrajectories
+
+
+def fit(
+    data: Any,
+    /,
+    *,
+    model: str | None = None,
+    preset: str | Path | None = None,
+    out: str | Path | None = None,
+    t: Any = None,
+    x: Any = None,
+    params: Mapping[str, Any] | None = None,
+    channels: Sequence[str] | None = None,
+    resume: bool = False,
+    devices: int | str = "auto",
+    nodes: int = 1,
+    on_progress: Callable[..., None] | None = None,
+    **overrides: Any,
+) -> Run:
+    """Train a surrogate on trajectories, or on an array `u [samples, times, *space, channels]`, in the folder `out`.
+
+    >>> run = vcnef.fit(u, t=t, x=x, params={"nu": nu}, out="runs/mine", epochs=50)
+    >>> run.surrogate.predict(u0, t=t)
+
+    t, x, params, channels: what an array does not say itself; see `vcnef.from_arrays`.
+    model, preset: by default a VCNeF, with a preset chosen by the number of space axes and of trajectories.
+    overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
+        Strides and the horizon are those of the data, unless they are given here.
+    """
+    given = {"t": t, "x": x, "params": params, "channels": channels}
+    trajectories = _as_trajectories(data, **given)
+    config = Config.load(preset) if preset else suited_config(trajectories)
+    if model not in (None, config.model.name):
+        config = Config.parse(config.to_dict() | {"model": {"name": model}})
+    config = config.override({"data": VIEW}).override(overrides)
+    folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
+    return train(
+        config, _view(trajectories, config), out=folder, resume=resume, devices=devices, nodes=nodes,
+        on_progress=on_progress,
+    )  # fmt: skip
+
+
+def train(
+    config: Config,
+    data: Data,
+    *,
+    out: str | Path,
+    resume: bool = False,
+    devices: int | str = "auto",
+    nodes: int = 1,
+    on_progress: Callable[..., None] | None = None,
+) -> Run:
+    """Train what a configuration describes, on data that are already viewed as it says; `resume` continues a run."""
+    check_fit(config, data)
+    folder = Path(out)
+    check_folder(folder, resume=resume)
+    if resume:
+        check_same(folder, config)
+    section, recipe = config.data, config.train
+    training = data.split("train", valid=section.valid)
+    validation = data.split("valid", valid=section.valid) if section.valid else None
+    surrogate = Surrogate.build(
+        config.model.name, config.model.options, training,
+        log=section.log, normalise=section.normalise, seed=recipe.seed,
+    )  # fmt: skip
+    surrogate.provenance |= _provenance(training, config)
+    if is_first_process():
+        config.save(folder / RUN_CONFIG)
+    return train_surrogate(
+        surrogate, training, validation, recipe,
+        out=folder, queries=config.queries(), symmetries=config.symmetries(),
+        devices=devices, nodes=nodes, resume=resume, on_progress=on_progress,
+    )  # fmt: skip
+
+
+def load(path: str | Path) -> Surrogate:
+    """The surrogate of a run folder or of a model folder."""
+    folder = Path(path)
+    if folder.is_dir():
+        return Surrogate.load(folder)
+    runs = sorted(each.parent.parent for each in folder.parent.glob("*/model/config.json"))
+    known = f"There are {', '.join(map(str, runs))}." if runs else "Train one with `vcnef train` or `vcnef.fit`."
+    raise FileNotFoundError(f"There is no run or model folder {folder}. {known}")
+
+
+def choose_preset(data: Data) -> str:
+    """The preset for own data of these dimensions and this many trajectories."""
+    return f"own/{'large' if len(data) >= MANY else 'small'}{data.problem.ndim}d"
+
+
+def suited_config(data: Data) -> Config:
+    """That preset, with a token for every point where points are scattered."""
+    return Config.load(choose_preset(data)).override({"model.options.patches": ()} if is_scattered(data) else {})
+
+
+def check_fit(config: Config, data: Data) -> None:
+    """Whether data have the space axes that a configuration is meant for."""
+    ndim, expected = data.problem.ndim, config.data.ndim
+    if expected not in (None, ndim):
+        raise ValueError(
+            f"The configuration is for {expected}D data, but {data.problem.name} is {ndim}D. "
+            f"Choose a preset for {ndim}D, e.g. {choose_preset(data)}; `vcnef presets` lists them."
+        )
+    if (
+        is_scattered(data)
+        and "patches" in option_names(config.model.name)
+        and config.model.options.get("patches") != ()
+    ):
+        raise ValueError("The data lie on scattered points, which make no patches. Set model.options.patches=[].")
+
+
+def check_folder(folder: Path, *, resume: bool) -> None:
+    """Whether a run may begin, or go on, in this folder; better asked before data are read."""
+    if resume and not (folder / RUN_CONFIG).is_file():
+        raise FileNotFoundError(f"There is no run in {folder} to resume. Check the path, or start without resume.")
+    # What another process of the same run has written is no obstacle.
+    if not resume and is_first_process():
+        check_unused(folder)
+
+
+def check_same(folder: Path, config: Config) -> None:
+    """Whether a run that is to be continued was begun with this configuration, as far as that matters."""
+    before, now = _flat(Config.load(folder / RUN_CONFIG)), _flat(config)
+    free = {f"train.{name}" for name in FREE_TO_CHANGE}
+    for name in sorted((before.keys() | now.keys()) - free):
+        if before.get(name) != now.get(name):
+            raise ValueError(
+                f"The run in {folder} was begun with {name}={before.get(name)!r}, not {now.get(name)!r}. "
+                "Resume it as it was begun, or start a new run."
+            )
+
+
+def is_scattered(data: Data) -> bool:
+    return data.grid.ndim != data.problem.ndim + 1
+
+
+def is_first_process() -> bool:
+    """Whether this process writes: every launcher numbers its processes in one of these."""
+    return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
+
+
+def _as_trajectories(data: Any, **given: Any) -> Data:
+    if isinstance(data, str | Path):
+        raise ValueError(f"fit expects trajectories or an array, got the path {str(data)!r}. Open it with vcnef.open.")
+    if not isinstance(data, Trajectories | StoredTrajectories):
+        return from_arrays(data, **given)
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name} is given beside trajectories, which have their own. Leave it out.")
+    return data
+
+
+def _view(data: Data, config: Config) -> Data:
+    asked = {name: getattr(config.data, name) for name in VIEW}
+    if asked == VIEW:
+        return data
+    if isinstance(data, StoredTrajectories):
+        raise ValueError("These trajectories stay in their files. Give strides and horizon to vcnef.open instead.")
+    return data.view(**asked)
+
+
+def _provenance(data: Data, config: Config) -> dict[str, Any]:
+    """Where a surrogate is at home, for its evaluation: resolution, times, and the values of the parameters if few."""
+    thinning = prod(getattr(each, "stride", 1) for each in config.symmetries())
+    values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
+    listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
+    return {
+        "resolution": [n // thinning for n in data.resolution],
+        "times": [_short(each) for each in data.t.tolist()],
+        **(listed if len(values) <= FEW else {}),
+    }
+
+
+def _short(number: float) -> float:
+    """Without the digits that single precision does not hold."""
+    return float(f"{number:.7g}")
+
+
+def _flat(config: Config) -> dict[str, Any]:
+    sections = config.to_dict()
+    options = sections["model"].pop("options")
+    return {f"{section}.{key}": value for section, part in sections.items() for key, value in part.items()} | {
+        f"model.options.{key}": value for key, value in options.items()
+    }

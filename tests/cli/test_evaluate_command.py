@@ -1,0 +1,144 @@
+"""`vcnef evaluate` on an untrained model and a small file, and what it says when something is wrong."""
+
+import json
+import re
+
+import pytest
+import torch
+
+from vcnef.cli import main
+from vcnef.data import from_arrays, generate
+from vcnef.data import open as open_data
+from vcnef.surrogate import Surrogate
+
+TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
+
+
+@pytest.fixture
+def vcnef(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(each) for each in arguments])
+        printed = capsys.readouterr()
+        return stop.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Two files of Burgers' equation, 32 points and 9 times."""
+    folder = tmp_path_factory.mktemp("data")
+    small = {"samples": 12, "resolution": 32, "frames": 9, "horizon": 0.1, "device": "cpu"}
+    return generate("burgers", params={"nu": [0.01, 0.1]}, out=folder, **small)
+
+
+@pytest.fixture
+def run_folder(files, tmp_path):
+    train = open_data(files[0], space_stride=2, time_stride=2).split("train")
+    surrogate = Surrogate.build("vcnef", TINY, train, seed=0)
+    surrogate.provenance |= {"resolution": [16], "times": train.t.tolist()}
+    surrogate.save(tmp_path / "run" / "model")
+    return tmp_path / "run"
+
+
+def test_tables_json_and_figures(vcnef, files, run_folder, tmp_path):
+    code, out, err = vcnef(
+        "evaluate", run_folder, "--data", *files, "--space", "16,32", "--time", "9",
+        "--json", tmp_path / "new" / "out.json", "--figures", tmp_path / "figures", "--device", "cpu",
+    )  # fmt: skip
+    assert code == 0, err
+    assert "vcnef on burgers, test split: 2 trajectories, 16 points, 5 times" in out
+    assert re.search(r"16 +[\d.]+ +[\d.]+ +trained\n +32 ", out)
+    assert re.search(r"nu=0.01 +seen +1 .*\n +nu=0.1 +unseen +1 ", out)
+    assert "evaluate: 2 of 2" in err
+    record = json.loads((run_folder / "metrics.json").read_text())
+    assert record == json.loads((tmp_path / "new" / "out.json").read_text())
+    assert record["data"] == [str(each) for each in files]
+    assert [each["resolution"] for each in record["space"]] == [[16], [32]]
+    assert [each["frames"] for each in record["time"]] == [5, 9]
+    assert record["result"]["cost"]["solver_seconds"] > 0
+    drawn = sorted(path.stem for path in (tmp_path / "figures").glob("*.png"))
+    assert drawn == [
+        "error_over_time", "heat_map", "median", "super_resolution_space", "super_resolution_time", "worst",
+    ]  # fmt: skip
+
+
+def test_the_model_folder_will_do(vcnef, files, run_folder):
+    code, out, _ = vcnef("evaluate", run_folder / "model", "--data", files[0], "--split", "all", "--no-solver")
+    assert code == 0
+    assert "all split: 12 trajectories" in out
+    assert (run_folder / "metrics.json").is_file()
+    assert not (run_folder / "model" / "metrics.json").exists()
+
+
+def test_a_terminal_gets_tables_with_lines(vcnef, files, run_folder, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    code, out, _ = vcnef("evaluate", run_folder, "--data", files[0], "--no-solver")
+    assert code == 0
+    assert "─" in out
+    assert "nRMSE" in out
+
+
+def test_fields_in_two_dimensions(vcnef, tmp_path):
+    path = from_arrays(torch.rand(3, 3, 8, 8, 2), channels=("height", "speed")).save(tmp_path / "waves.npz")
+    train = open_data(path).split("train")
+    Surrogate.build("vcnef", TINY | {"patches": ()}, train, seed=0).save(tmp_path / "model")
+    code, out, err = vcnef("evaluate", tmp_path / "model", "--data", path, "--figures", tmp_path / "figures")
+    assert code == 0, err
+    assert re.search(r"metric +all +height +speed", out)
+    drawn = sorted(each.stem for each in (tmp_path / "figures").iterdir())
+    assert drawn == ["error_over_time", "median_height", "median_speed", "worst_height", "worst_speed"]
+
+
+def test_a_run_that_may_not_be_written_to_is_judged_all_the_same(vcnef, files, run_folder):
+    (run_folder / "metrics.json").mkdir()
+    code, out, err = vcnef("evaluate", run_folder, "--data", files[0], "--no-solver")
+    assert code == 0
+    assert "nRMSE" in out
+    assert "Warning: Could not write" in err
+
+
+def test_a_prediction_that_is_not_finite_is_null_and_said(vcnef, files, run_folder):
+    surrogate = Surrogate.load(run_folder)
+    with torch.no_grad():
+        for weight in surrogate.model.decoder.parameters():
+            weight.fill_(torch.nan)
+    surrogate.save(run_folder / "model")
+    code, out, _ = vcnef("evaluate", run_folder, "--data", files[0], "--no-solver")
+    assert code == 0
+    assert "Note: 1 of 1 predictions on 16 points and 5 times are not finite" in out
+    assert json.loads((run_folder / "metrics.json").read_text())["nrmse"] == [None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "There are no data to judge the model on; give files, e.g. --data burgers.hdf5."),
+        (("--data", "gone.hdf5"), "There is no file gone.hdf5."),
+        (("--data", "{file}", "--space", "wide"), "--space wide is not understood; write positive whole numbers"),
+        (("--data", "{file}", "--time", "5,-1"), "--time 5,-1 is not understood; write positive whole numbers"),
+        (("--data", "{file}", "--space", "24"), "space has 24, which does not divide the 32 points of the data."),
+        (("--data", "{file}", "--time", "8"), "time has 8 frames, which the 9 frames of the data"),
+        (("--data", "{file}", "--split", "exam"), "There is no split 'exam'; expected one of train, valid, test."),
+        (("--data", "{file}", "--device", "abacus"), "--device is abacus, which this machine does not have"),
+        (("--data", "{file}", "--json", "{file}/out.json"), "Could not write"),
+        (("--data", "{file}", "--figures", "{file}"), "Could not write"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, files, run_folder, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = vcnef("evaluate", run_folder, "--no-solver", *(each.format(file=files[0]) for each in arguments))
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_a_folder_without_a_model(vcnef, files, tmp_path):
+    code, _, err = vcnef("evaluate", tmp_path, "--data", files[0])
+    assert (code, err.count("\n")) == (2, 1)
+    assert "holds no model" in err
+    code, _, err = vcnef("evaluate", tmp_path / "gone", "--data", files[0])
+    assert code == 2
+    assert "There is no run or model folder" in err

@@ -1,0 +1,214 @@
+"""`vcnef predict` from every kind of file to every kind of file, and what it says when something is wrong."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from vcnef.cli import main
+from vcnef.data import from_arrays
+from vcnef.data import open as open_data
+from vcnef.surrogate import Surrogate
+
+TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
+X = (np.arange(16) + 0.5) / 16
+U0 = np.stack([np.sin(2 * np.pi * X), np.cos(2 * np.pi * X)])[..., None].astype(np.float32)
+ASK = ("--times", "0:1:5", "--device", "cpu")
+
+
+@pytest.fixture
+def vcnef(capsys):
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            main([str(each) for each in arguments])
+        printed = capsys.readouterr()
+        return stop.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """An untrained model of a field u with a parameter nu between 0.001 and 0.1."""
+    nu = np.linspace(0.001, 0.1, 8)
+    u = (
+        np.sin(2 * np.pi * (X + np.linspace(0, 1, 8)[:, None]))[:, None, :, None]
+        * np.linspace(1, 0.5, 5)[:, None, None]
+    )
+    data = from_arrays(u, t=np.linspace(0, 1, 5), x=X, params={"nu": nu}, name="burgers")
+    folder = tmp_path_factory.mktemp("run")
+    Surrogate.build("vcnef", TINY, data, seed=0).save(folder / "model")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    surrogate = Surrogate.load(model)
+    return surrogate.predict(U0, np.linspace(0, 1, 5), {"nu": 0.01}, X).values
+
+
+def write(kind, folder):
+    """The same two states in each kind of file."""
+    path = folder / f"ic.{kind.split()[-1]}"
+    if kind == "npy":
+        np.save(path, U0)
+    elif kind == "npz":
+        np.savez(path, u0=U0, x=X, nu=np.array([0.01, 0.01]))
+    elif kind == "hdf5":
+        with h5py.File(path, "w") as file:
+            file["u"], file["x"] = U0[..., 0], X
+    elif kind == "nc":
+        xr.Dataset({"u": (("sample", "x"), U0[..., 0])}, {"x": X}).to_netcdf(path, engine="h5netcdf")
+    elif kind == "one variable nc":
+        array = xr.DataArray(U0[..., 0], {"x": X}, ("batch", "x"), name="u")
+        array.expand_dims(time=[0.0, 1.0]).to_netcdf(path, engine="h5netcdf")
+    else:
+        later = np.stack([U0, 0 * U0], axis=1)
+        from_arrays(later, x=X, params={"nu": 0.01}, name="burgers").save(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "hdf5", "nc", "one variable nc", "saved npz", "saved nc", "saved hdf5"])
+def test_every_kind_of_input_gives_the_same_answer(vcnef, model, expected, tmp_path, kind):
+    path = write(kind, tmp_path)
+    code, out, err = vcnef(
+        "predict", model, "--input", path, *ASK, "--param", "nu=0.01", "--out", tmp_path / "pred.npy"
+    )
+    assert (code, err) == (0, "")
+    assert "2 sample × 5 t × 16 x × 1 channel" in out
+    np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
+
+
+def test_labelled_output(vcnef, model, expected, tmp_path):
+    np.save(tmp_path / "ic.npy", U0)
+    out = tmp_path / "new" / "pred.nc"
+    code, _, err = vcnef("predict", model / "model", "--input", tmp_path / "ic.npy", *ASK, "--param", "nu=0.01",
+                         "--out", out)  # fmt: skip
+    assert (code, err) == (0, "")
+    with xr.open_dataset(out, engine="h5netcdf") as found:
+        assert found["u"].dims == ("sample", "t", "x")
+        np.testing.assert_allclose(found["t"], np.linspace(0, 1, 5))
+        np.testing.assert_allclose(found["x"], X)
+        np.testing.assert_allclose(found["nu"], 0.01)
+        np.testing.assert_allclose(found["u"].values[..., None], expected, atol=1e-6)
+    assert [path.name for path in out.parent.iterdir()] == ["pred.nc"]
+
+
+@pytest.mark.parametrize("suffix", ["nc", "npz", "hdf5"])
+def test_predictions_open_as_data(vcnef, model, expected, tmp_path, suffix):
+    np.save(tmp_path / "ic.npy", U0[:1])
+    out = tmp_path / f"pred.{suffix}"
+    # One state and several values make as many trajectories.
+    code, _, err = vcnef("predict", model, "--input", tmp_path / "ic.npy", *ASK, "--param", "nu=0.01,0.02",
+                         "--out", out)  # fmt: skip
+    assert (code, err) == (0, "")
+    data = open_data(out)
+    assert data.problem.name == "burgers"
+    torch.testing.assert_close(data.params[:, 0], torch.tensor([0.01, 0.02]))
+    torch.testing.assert_close(data.u[0], torch.from_numpy(expected[0]), atol=1e-6, rtol=1e-5)
+
+
+def test_parameters_of_the_file_and_of_the_command_line(vcnef, model, expected, tmp_path):
+    path = write("npz", tmp_path)
+    code, _, _ = vcnef("predict", model, "--input", path, *ASK, "--out", tmp_path / "pred.npy")
+    assert code == 0
+    np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
+
+
+def test_memory_does_not_change_the_answer(vcnef, model, expected, tmp_path):
+    path = write("npz", tmp_path)
+    code, _, _ = vcnef("predict", model, "--input", path, *ASK, "--memory", "100KB", "--out", tmp_path / "pred.npy")
+    assert code == 0
+    np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
+
+
+def test_out_of_range_is_warned_of(vcnef, model, tmp_path):
+    path = write("npz", tmp_path)
+    code, _, err = vcnef("predict", model, "--input", path, "--times", "0,3", "--param", "nu=7", "--out",
+                         tmp_path / "pred.npy")  # fmt: skip
+    assert code == 0
+    assert "Warning: nu is 7 to 7; the surrogate was trained on 0.001 to 0.1." in err
+    assert "Warning: t goes to 3; the surrogate was trained to 1." in err
+
+
+def test_a_prediction_that_is_not_finite_is_said(vcnef, model, tmp_path):
+    broken = Surrogate.load(model)
+    with torch.no_grad():
+        for weight in broken.model.decoder.parameters():
+            weight.fill_(torch.nan)
+    broken.save(tmp_path / "broken")
+    code, _, err = vcnef("predict", tmp_path / "broken", "--input", write("npz", tmp_path), *ASK, "--out",
+                         tmp_path / "pred.nc")  # fmt: skip
+    assert code == 0
+    assert err == "Warning: 2 of 2 predictions are not finite.\n"
+
+
+def bad_files(folder):
+    """Files that a model of u on one axis cannot use."""
+    np.save(folder / "ic.npy", U0)
+    np.save(folder / "three.npy", np.concatenate([U0] * 3, axis=-1))
+    np.savez(folder / "other.npz", density=U0, vx=U0)
+    (folder / "broken.nc").write_bytes(b"not a file")
+    (folder / "states.csv").write_text("1,2")
+    gas = xr.Dataset({"density": (("sample", "x"), U0[..., 0])}, {"x": X})
+    gas.to_netcdf(folder / "gas.nc", engine="h5netcdf")
+    from_arrays(U0[:, None], x=X, channels=("height",)).save(folder / "height.npz")
+    nan = U0.copy()
+    nan[0, 3] = np.nan
+    np.save(folder / "nan.npy", nan)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--input": "gone.npy"}, "There is no file gone.npy. Give the initial states as --input FILE."),
+        ({"--input": "states.csv"}, "states.csv has the suffix '.csv'; expected one of .nc, .npy, .npz, .hdf5, .h5."),
+        ({"--input": "broken.nc"}, "broken.nc is no .nc file, or it is damaged"),
+        ({"--input": "three.npy"}, "u0 has shape (2, 16, 3); this surrogate of burgers expects [sample, x, 1]"),
+        ({"--input": "other.npz"}, "other.npz has neither u0 or u; it holds ['density', 'vx']."),
+        ({"--input": "gas.nc"}, "u0 has the channels density; this surrogate of burgers expects u."),
+        ({"--input": "height.npz"}, "height.npz has the channels height; the model of burgers expects u."),
+        ({"--input": "nan.npy"}, "non-finite values"),
+        ({"--param": "mu=0.1"}, "There is no parameter 'mu'"),
+        ({"--param": "nu"}, "--param nu is not understood; write --param name=value"),
+        ({"--param": "nu=1,2,3"}, "expected one value or 2, one per sample"),
+        ({"--times": "0:1"}, "--times 0:1 is not understood"),
+        ({"--times": "-1,0"}, "expected one or more finite times since u0, none of them negative"),
+        ({"--out": "pred.csv"}, "pred.csv has the suffix '.csv'; expected one of .nc, .npy, .npz, .hdf5, .h5."),
+        ({"--out": "ic.npy/pred.nc"}, "Could not write ic.npy/pred.nc: "),
+        ({"--out": "folder.nc"}, "folder.nc is a folder; expected a file."),
+        ({"--memory": "lots"}, "memory_limit is 'lots'; expected a size such as '2GB'"),
+        (
+            {"--param": None},
+            "The parameter nu is missing; the model was trained on 0.001 to 0.1. Give it as --param nu=",
+        ),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, model, tmp_path, monkeypatch, changes, message):
+    monkeypatch.chdir(tmp_path)
+    bad_files(tmp_path)
+    (tmp_path / "folder.nc").mkdir()
+    options = {"--input": "ic.npy", "--times": "0:1:3", "--param": "nu=0.01", "--out": "pred.nc"} | changes
+    if changes == {"--param": "mu=0.1"}:
+        options["--input"] = "known.npz"
+        np.savez("known.npz", u0=U0, nu=0.01)
+    words = [word for name, value in options.items() if value is not None for word in (f"{name}={value}",)]
+    code, out, err = vcnef("predict", model, *words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "pred.nc").exists()
+
+
+def test_a_checkpoint_that_does_not_fit(vcnef, model, tmp_path):
+    Surrogate.load(model).save(tmp_path / "model")
+    config = tmp_path / "model" / "config.json"
+    record = json.loads(config.read_text())
+    record["model"]["options"]["width"] = 32
+    config.write_text(json.dumps(record))
+    code, _, err = vcnef("predict", tmp_path, "--input", write("npz", tmp_path), *ASK, "--out", tmp_path / "pred.nc")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "do not fit its model 'vcnef'" in err

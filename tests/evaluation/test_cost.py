@@ -1,0 +1,76 @@
+"""Time and memory of a call, and of the classical solver beside a model."""
+
+import time
+
+import pytest
+import torch
+
+from vcnef.data import generate
+from vcnef.evaluation import cost as cost_room
+from vcnef.evaluation import evaluate, peak_memory, time_model
+from vcnef.evaluation.tables import number, seconds
+
+
+def test_seconds_are_the_median_after_a_warm_up():
+    pauses = iter([0.2, 0.01, 0.01, 0.05])
+    assert 0.009 < time_model(lambda: time.sleep(next(pauses)), "cpu", repeats=3) < 0.04
+
+
+def test_slow_calls_are_not_repeated_for_ever(monkeypatch):
+    monkeypatch.setattr("vcnef.evaluation.timing.ENOUGH_SECONDS", 0.02)
+    calls = []
+    time_model(lambda: (calls.append(1), time.sleep(0.02)), "cpu", repeats=100)
+    assert len(calls) == 2
+
+
+def test_repeats_must_be_positive():
+    with pytest.raises(ValueError, match="repeats is 0; expected at least 1"):
+        time_model(lambda: None, "cpu", repeats=0)
+
+
+def test_memory_is_known_on_a_gpu_only():
+    assert peak_memory(lambda: None, "cpu") is None
+
+
+@pytest.mark.gpu
+def test_memory_on_a_gpu():
+    assert peak_memory(lambda: torch.ones(2**20, device="cuda"), "cuda") >= 4 * 2**20
+
+
+@pytest.fixture
+def burgers():
+    return generate("burgers", samples=10, params={"nu": 0.01}, resolution=32, frames=3, horizon=0.1, seed=0)
+
+
+def test_the_solver_is_timed_beside_the_model(burgers, make_surrogate):
+    surrogate = make_surrogate(burgers, provenance={"resolution": [16]})
+    found = evaluate(surrogate, burgers, space=(32,), time=(3,))
+    coarse, fine = (each.cost for each in found.space)
+    assert coarse.solver_seconds > 0
+    assert fine.speed_up == pytest.approx(fine.solver_seconds / fine.seconds)
+    assert fine.solver_nrmse < 1e-5
+    assert 1e-4 < coarse.solver_nrmse < 0.2
+    assert "solver nRMSE" in found.table()
+    without = evaluate(surrogate, burgers, solver=False)
+    assert without.result.cost.solver_seconds is None
+
+
+def test_a_solver_that_takes_too_long_is_left_out_and_said(burgers, make_surrogate, monkeypatch):
+    monkeypatch.setattr(cost_room, "LONGEST_SOLVE", 0.0)
+    surrogate = make_surrogate(burgers, provenance={})
+    found = evaluate(surrogate, burgers)
+    assert found.result.cost.speed_up is None
+    assert any("The solver was not timed on 32 points: it would take about" in note for note in found.notes)
+
+
+def test_trajectories_to_time_are_spread_over_the_data():
+    assert cost_room._spread(100, 64, "cpu").tolist() == [0, 33, 66, 99]
+    assert cost_room._spread(100, 2**20, "cpu").tolist() == [0]
+    assert len(cost_room._spread(1000, 64, "cuda")) == 64
+
+
+def test_numbers_as_people_read_them():
+    assert [number(each) for each in (0.12345, 1e-5, 0.0, 4567.0, float("nan"), None)] == [
+        "0.1235", "1.00e-05", "0.0000", "4.57e+03", "not finite", "–",
+    ]  # fmt: skip
+    assert [seconds(each) for each in (0.0123, 2.5, None)] == ["12.3 ms", "2.5 s", "–"]

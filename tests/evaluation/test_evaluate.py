@@ -1,0 +1,146 @@
+"""Evaluation against a surrogate whose errors are known exactly."""
+
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from vcnef.evaluation import evaluate, predict_trajectories
+
+
+def test_metrics_at_the_resolution_and_times_of_training(make_data, make_surrogate):
+    data = make_data(samples=30)
+    found = evaluate(make_surrogate(data), data)
+    assert (found.samples, found.split, found.model, found.problem) == (3, "test", "fake", "decay")
+    assert (found.result.resolution, found.result.frames) == ((16,), 5)
+    assert found.result.t == (0.25, 0.5, 0.75, 1.0)
+    assert found.result.trained
+    assert found.result.value("nrmse") == pytest.approx(0.1, rel=1e-5)
+    assert found.result.scores["over_time"]["nrmse"] == pytest.approx([0.1] * 4, rel=1e-5)
+    np.testing.assert_allclose(found.nrmse, 0.1, rtol=1e-5)
+    assert found.notes == ()
+
+
+def test_every_channel_has_its_numbers(make_data, make_surrogate):
+    data = make_data(channels=("density", "vx"), ndim=2, points=8, frames=5)
+    found = evaluate(make_surrogate(data, provenance={}), data, split="all")
+    assert found.samples == 10
+    assert len(found.result.scores["per_channel"]["nrmse"]) == 2
+    assert found.sections()[0].header == ("metric", "all", "density", "vx")
+
+
+def test_super_resolution_in_space_and_time(make_data, make_surrogate):
+    data = make_data()
+    surrogate = make_surrogate(data)
+    found = evaluate(surrogate, data, space=(64, 16, 32), time=(9,))
+    assert [each.resolution for each in found.space] == [(16,), (32,), (64,)]
+    assert [each.trained for each in found.space] == [True, False, False]
+    assert [each.value("nrmse") for each in found.space] == pytest.approx([0.1, 0.2, 0.4], rel=1e-5)
+    assert [each.change["nrmse"] for each in found.space] == pytest.approx([0.0, 1.0, 3.0], rel=1e-5)
+    assert [(each.frames, each.resolution) for each in found.time] == [(5, (16,)), (9, (16,))]
+    assert found.time[1].change["nrmse"] == pytest.approx(0.0, abs=1e-5)
+    assert ((1, 16, 1), 8) in surrogate.calls
+
+
+def test_batches_and_streams_do_not_matter(make_data, make_surrogate, tmp_path):
+    from vcnef.data import open as open_data
+
+    data = make_data(rates=(1.0, 2.0), samples=30, points=16)
+    path = data.save(tmp_path / "decay.npz")
+    surrogate = make_surrogate(data, trained=(1.0, 2.0))
+    whole = evaluate(surrogate, data, split="all")
+    parts = evaluate(surrogate, open_data(path, stream=True), split="all", batch=7)
+    assert parts.result.scores["overall"] == pytest.approx(whole.result.scores["overall"])
+    np.testing.assert_allclose(parts.nrmse, whole.nrmse)
+
+
+def test_values_seen_and_unseen(make_data, make_surrogate):
+    data = make_data(rates=(0.5, 1.0, 2.0))
+    found = evaluate(make_surrogate(data, trained=(0.5, 1.0)), data)
+    assert [group.values for group in found.parameters] == [{"rate": (r, r)} for r in (0.5, 1.0, 2.0)]
+    assert [group.seen for group in found.parameters] == [True, True, False]
+    assert [len(group.nrmse) for group in found.parameters] == [1, 1, 1]
+    assert "in its range count as seen" in found.notes[-1]
+    assert found.params["rate"].tolist() == [0.5, 1.0, 2.0]
+    unknown = make_surrogate(data)
+    unknown.problem = replace(unknown.problem, ranges={})
+    found = evaluate(unknown, data)
+    assert [group.seen for group in found.parameters] == [None] * 3
+    assert re.search(r"rate=1 +unknown", found.table())
+
+
+@pytest.mark.parametrize("listed", [[{"rate": 0.5}, {"rate": 2.0}], [[0.5], [2.0]], [0.5, 2.0]])
+def test_values_that_the_model_lists(make_data, make_surrogate, listed):
+    data = make_data(rates=(0.5, 1.0, 2.0))
+    listed = {"parameter_values": listed}
+    found = evaluate(make_surrogate(data, trained=(0.5, 2.0), provenance=listed), data)
+    assert [group.seen for group in found.parameters] == [True, False, True]
+    assert re.search(r"rate=1 +unseen +1 +0\.4000", found.table())
+
+
+def test_values_drawn_from_a_range_are_two_groups(make_data, make_surrogate):
+    data = make_data(rates=tuple(np.linspace(0.1, 3.0, 60)), samples=1)
+    found = evaluate(make_surrogate(data, trained=(0.1, 1.0)), data, split="all")
+    assert [group.seen for group in found.parameters] == [False, True]
+    assert sum(len(group.nrmse) for group in found.parameters) == 60
+    assert found.parameters[1].values["rate"] == pytest.approx((0.1, 1.0), abs=0.05)
+
+
+def test_predictions_that_are_not_finite_are_counted_and_said(make_data, make_surrogate):
+    data = make_data(rates=(1.0, 2.0))
+    surrogate = make_surrogate(data, trained=(1.0, 2.0))
+    exact = surrogate.answer
+
+    def answer(u0, grid, t, params):
+        u = exact(u0, grid, t, params)
+        u[params[:, 0] == 2.0, -1] = torch.nan
+        return u
+
+    surrogate.answer = answer
+    found = evaluate(surrogate, data)
+    assert found.result.not_finite == 1
+    assert "1 of 2 predictions on 16 points and 5 times are not finite" in found.notes[0]
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert record["result"]["scores"]["overall"]["nrmse"] is None
+    assert record["nrmse"] == [pytest.approx(0.1, rel=1e-5), None]
+    assert record["parameters"][0]["scores"]["overall"]["nrmse"] == pytest.approx(0.1, rel=1e-5)
+    assert "not finite" in found.table()
+
+
+def test_targets_that_are_zero_are_said(make_data, make_surrogate):
+    data = make_data()
+    data.u[0, -1] = 0.0
+    found = evaluate(make_surrogate(data), data)
+    assert any(note.startswith("nrmse on 16 points and 5 times leaves out 1 values") for note in found.notes)
+
+
+def test_the_record_is_json_and_the_table_is_text(make_data, make_surrogate):
+    data = make_data(rates=(1.0, 2.0))
+    found = evaluate(make_surrogate(data), data, space=(32,), time=(9,))
+    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert record["space"][1]["change"]["nrmse"] == pytest.approx(1.0, rel=1e-5)
+    assert record["result"]["cost"]["seconds"] > 0
+    text = found.table()
+    titles = "Error over time", "Super-resolution in space", "Super-resolution in time", "Parameter values"
+    for title in ("fake on decay, test split: 2 trajectories, 16 points, 5 times", *titles, "Time per trajectory"):
+        assert title in text
+    assert "+100.0 %" in text
+    assert str(found) == text
+
+
+def test_progress_is_reported(make_data, make_surrogate):
+    seen = []
+    data = make_data(samples=5, points=16)
+    evaluate(make_surrogate(data), data, split="all", batch=2, progress=lambda *each: seen.append(each))
+    assert seen == [("evaluate", 2, 5), ("evaluate", 4, 5), ("evaluate", 5, 5), ("time", 1, 1)]
+
+
+def test_trajectories_for_figures(make_data, make_surrogate):
+    data = make_data()
+    selection, truth, prediction = predict_trajectories(make_surrogate(data), data, [3, 1])
+    assert truth.shape == prediction.shape == (2, 4, 16, 1)
+    torch.testing.assert_close(prediction, 1.1 * truth)
+    assert selection.times(data).tolist() == [0.25, 0.5, 0.75, 1.0]

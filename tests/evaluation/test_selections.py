@@ -1,0 +1,110 @@
+"""Which frames and points stand for a resolution, and what is said when none do."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from vcnef.data import from_arrays
+from vcnef.evaluation.selections import Selection, as_trained, finer_in_space, finer_in_time
+
+
+@pytest.fixture
+def data():
+    """As the benchmark's 1D Navier–Stokes: 101 frames up to 1, of which training sees every second up to 0.8."""
+    return from_arrays(torch.rand(3, 101, 24, 1), t=torch.linspace(0.0, 1.0, 101))
+
+
+TIMES = [0.02 * k for k in range(41)]
+
+
+def trained(horizon=0.8, **provenance):
+    return SimpleNamespace(provenance=provenance, scaling=SimpleNamespace(horizon=horizon))
+
+
+def test_the_view_of_training_is_found_again(data):
+    selection, notes = as_trained(trained(resolution=[6], times=TIMES), data)
+    assert selection == Selection(4, tuple(range(0, 81, 2)))
+    assert notes == []
+    assert torch.equal(selection.cut(data.u), data.view(4, 2, 0.8).u)
+    assert torch.equal(selection.grid(data), data.view(4).grid)
+    torch.testing.assert_close(selection.times(data), torch.tensor(TIMES[1:]))
+
+
+def test_times_count_from_the_first_frame(data):
+    later = from_arrays(data.u, t=data.t + 5.0)
+    selection, _ = as_trained(trained(times=[1.0 + each for each in TIMES]), later)
+    assert selection.frames == tuple(range(0, 81, 2))
+    torch.testing.assert_close(selection.times(later), torch.tensor(TIMES[1:]), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "note"),
+    [
+        ({"resolution": 48, "times": TIMES}, "Trained on 48 points, but judged on the 24 of the data."),
+        ({"resolution": [5], "times": TIMES}, "Trained on 5 points, but judged on the 24 of the data."),
+        ({"times": TIMES}, "The model does not say at which resolution it was trained; judged on 24 points."),
+    ],
+)
+def test_data_without_the_resolution_of_training_are_used_as_they_are(data, provenance, note):
+    selection, notes = as_trained(trained(**provenance), data)
+    assert selection == Selection(1, tuple(range(0, 81, 2)))
+    assert notes == [note]
+
+
+@pytest.mark.parametrize(
+    ("provenance", "note"),
+    [
+        ({"times": [0.0, 0.333, 0.8]}, "Trained on 3 times, but judged on the 81 of the data."),
+        ({}, "The model does not say at which times it was trained; judged at 81 times."),
+    ],
+)
+def test_times_that_are_not_known_end_at_the_horizon(data, provenance, note):
+    selection, notes = as_trained(trained(resolution=[12], **provenance), data)
+    assert selection == Selection(2, tuple(range(81)))
+    assert notes == [note]
+
+
+def test_finer_in_space(data):
+    base = Selection(4, (0, 10))
+    assert finer_in_space(data, base, 12) == Selection(2, (0, 10))
+    assert finer_in_space(data, base, 24) == Selection(1, (0, 10))
+
+
+@pytest.mark.parametrize("points", [7, 48, 0, -3])
+def test_a_resolution_that_does_not_divide(data, points):
+    message = f"space has {points}, which does not divide the 24 points of the data. Choose from 2, 3, 4, 6, 8, 12, 24"
+    with pytest.raises(ValueError, match=message):
+        finer_in_space(data, Selection(4, (0, 1)), points)
+
+
+def test_axes_of_different_lengths_keep_their_proportion():
+    data = from_arrays(torch.rand(3, 2, 8, 12, 1))
+    assert finer_in_space(data, Selection(4, (0, 1)), 4).grid(data).shape == (4, 6, 2)
+    with pytest.raises(ValueError, match="space has 1, which does not divide the 8×12 points"):
+        finer_in_space(data, Selection(4, (0, 1)), 1)
+
+
+def test_scattered_points_have_no_resolution():
+    data = from_arrays(torch.rand(3, 2, 10, 1), x=torch.rand(10, 2))
+    assert as_trained(trained(resolution=[10]), data)[0].grid(data).shape == (10, 2)
+    with pytest.raises(ValueError, match="scattered points, which have no resolutions"):
+        finer_in_space(data, Selection(1, (0, 1)), 5)
+
+
+def test_finer_in_time(data):
+    base = Selection(4, tuple(range(0, 81, 2)))
+    selection, notes = finer_in_time(data, base, 81)
+    assert (selection, notes) == (Selection(4, tuple(range(81))), [])
+    selection, notes = finer_in_time(data, base, 82)
+    assert selection.frames == tuple(range(82))
+    assert notes == ["The last of 82 times, 0.81, lies beyond the horizon 0.8."]
+
+
+@pytest.mark.parametrize("frames", [60, 101, 1, 0])
+def test_frames_that_the_data_cannot_give(data, frames):
+    base = Selection(4, tuple(range(0, 81, 2)))
+    with pytest.raises(
+        ValueError, match=rf"time has {frames} frames, .* Choose from 2, 3, 5, 6, 9, 11, 17, 21, 41, 81"
+    ):
+        finer_in_time(data, base, frames)

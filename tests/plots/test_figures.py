@@ -1,0 +1,142 @@
+"""Figures by their structure: axes, labels, and the data in their artists."""
+
+import io
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+
+from vcnef import plots
+from vcnef.plots import style
+
+T = np.linspace(0.1, 1.0, 10)
+X = (np.arange(16) + 0.5) / 16
+TRUTH = np.sin(2 * np.pi * (X[None] - T[:, None])) + 2
+
+
+def draw(figure):
+    """Draw for real, as saving does."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=40)
+    assert stream.tell() > 1000
+    return figure
+
+
+def pictures(figure):
+    """The axes that are not colour bars."""
+    return [axis for axis in figure.axes if axis.get_label() != "<colorbar>"]
+
+
+def test_space_time():
+    figure = draw(plots.space_time(TRUTH, TRUTH + 0.1, T, X, "density", title="One"))
+    axes = pictures(figure)
+    assert [axis.get_title() for axis in axes] == ["Truth", "Prediction", "Error"]
+    assert (axes[0].get_xlabel(), axes[0].get_ylabel()) == ("x", "t")
+    meshes = [axis.collections[0] for axis in axes]
+    np.testing.assert_allclose(meshes[0].get_array().reshape(10, 16), TRUTH)
+    np.testing.assert_allclose(meshes[2].get_array().reshape(10, 16), 0.1)
+    assert meshes[0].get_clim() == meshes[1].get_clim() == (TRUTH.min(), TRUTH.max())
+    low, high = meshes[2].get_clim()
+    assert low == -high
+    bars = [axis.get_ylabel() for axis in figure.axes if axis not in axes]
+    assert bars == ["density", "density", "error of density"]
+    np.testing.assert_allclose(axes[0].get_xlim(), (0, 1))
+    assert figure.get_suptitle() == "One"
+
+
+def test_space_time_of_tensors_and_of_what_is_not_finite():
+    broken = torch.tensor(TRUTH)
+    broken[3:] = torch.nan
+    figure = draw(plots.space_time(torch.tensor(TRUTH), broken, torch.tensor(T), torch.tensor(X)))
+    assert pictures(figure)[1].collections[0].get_clim() == (TRUTH.min(), TRUTH.max())
+
+
+def test_error_over_time():
+    curves = {"vcnef": 0.1 * T, "fno": np.stack([0.1 * T, 0.2 * T, 0.3 * T])}
+    axis = draw(plots.error_over_time(curves, T, horizon=0.8)).axes[0]
+    lines = axis.get_lines()
+    np.testing.assert_allclose(lines[0].get_ydata(), 0.1 * T)
+    np.testing.assert_allclose(lines[1].get_ydata(), 0.2 * T)
+    assert lines[0].get_color() != lines[1].get_color()
+    assert lines[0].get_marker() != lines[1].get_marker()
+    assert len(axis.collections) == 1
+    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["vcnef", "fno", "training horizon"]
+    assert (axis.get_xlabel(), axis.get_ylabel(), axis.get_ylim()[0]) == ("t", "nRMSE", 0)
+
+
+def test_super_resolution():
+    curves = {"vcnef": ((256, 512, 1024), (0.08, 0.083, 0.084)), "fno": ((256, 512), (0.1, 0.25))}
+    axis = draw(plots.super_resolution(curves, trained=256)).axes[0]
+    assert axis.get_lines()[0].get_xdata().tolist() == [256, 512, 1024]
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["256", "512", "1024"]
+    assert axis.get_xscale() == "log"
+    assert axis.get_legend().get_texts()[-1].get_text() == "training resolution"
+
+
+def test_fields():
+    truth = np.random.default_rng(0).random((10, 8, 6))
+    figure = draw(plots.fields(truth, truth * 1.1, T, ((0, 2), (0, 1)), "vx", times=(0.1, 0.52)))
+    axes = pictures(figure)
+    assert len(axes) == 6
+    assert [axis.get_title() for axis in axes[:2]] == ["t = 0.1", "t = 0.5"]
+    assert [axis.get_ylabel() for axis in axes[::2]] == ["Truth", "Prediction", "Error"]
+    np.testing.assert_allclose(axes[1].images[0].get_array(), truth[4].T)
+    np.testing.assert_allclose(axes[5].images[0].get_array(), 0.1 * truth[4].T)
+    assert axes[0].images[0].get_extent() == [0, 2, 0, 1]
+    assert len(pictures(plots.fields(truth, truth, T))) == 9
+
+
+def test_the_papers_heat_map():
+    truth = np.stack([TRUTH, 2 * TRUTH])
+    error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None])
+    np.testing.assert_allclose(error, 0.2)
+    truth[:, 0, 0] = 0.0
+    truth[0, 1, 1] = 0.0
+    error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None])
+    assert np.isnan(error[0, 0])
+    assert error[1, 1] == pytest.approx(0.3)
+    figure = draw(plots.error_heat_map({"vcnef": error, "fno": 2 * error}, T, X))
+    axes = pictures(figure)
+    assert [axis.get_title() for axis in axes] == ["vcnef", "fno"]
+    assert axes[0].collections[0].norm is axes[1].collections[0].norm
+    assert len(pictures(draw(plots.error_heat_map(np.zeros((10, 16)), T, X)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: plots.space_time(TRUTH[None], TRUTH, T, X),
+            r"truth has shape \(1, 10, 16\); expected the axes \[t x\]",
+        ),
+        (
+            lambda: plots.space_time(TRUTH, TRUTH[1:], T, X),
+            r"truth \(10, 16\) and prediction \(9, 16\); expected the s",
+        ),
+        (lambda: plots.space_time(TRUTH, TRUTH, T[1:], X), "t has 9 values; expected 10"),
+        (lambda: plots.error_over_time({}, T), "There is no curve to draw"),
+        (lambda: plots.error_over_time({"a": T[1:]}, T), "curve 'a' has 9 values; expected 10"),
+        (lambda: plots.error_heat_map({}, T, X), "There is no error to draw"),
+        (
+            lambda: plots.fields(np.ones((10, 4, 4)), np.ones((10, 4, 4)), T, times=[3.0]),
+            r"times are \[3.0\]; expected",
+        ),
+    ],
+)
+def test_wrong_shapes_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_no_global_state_is_touched():
+    before = dict(matplotlib.rcParams)
+    plots.error_over_time({"vcnef": T}, T)
+    assert dict(matplotlib.rcParams) == before
+    assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+
+def test_edges_lie_between_points():
+    np.testing.assert_allclose(style.edges([0.5, 1.5, 2.5]), [0, 1, 2, 3])
+    np.testing.assert_allclose(style.edges([2.0]), [1.5, 2.5])

@@ -1,0 +1,167 @@
+"""A surrogate is its network in physical units, and stays the same when it is saved and loaded."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from vcnef.models.rollout import TimeInterpolated
+from vcnef.surrogate import Surrogate
+
+
+def test_an_answer_is_the_network_in_physical_units(make_surrogate, make_data):
+    data, surrogate = make_data("cns2d"), make_surrogate("cns2d", log=("density",))
+    u0, t = data.u[:, 0], torch.tensor([0.5, 1.0, 2.0])
+    scaling = surrogate.scaling
+    z = surrogate.model.eval()(scaling.fields.normalise(u0), data.grid, t / 2.0, scaling.params.scale(data.params))
+    torch.testing.assert_close(surrogate.answer(u0, data.grid, t, data.params), scaling.fields.denormalise(z))
+    assert scaling.horizon == 2.0
+
+
+def test_without_normalisation_the_network_sees_raw_values(make_surrogate, make_data):
+    data, surrogate = make_data(), make_surrogate(normalise=False)
+    u0, t = data.u[:, 0], data.t[1:]
+    torch.testing.assert_close(
+        surrogate.answer(u0, data.grid, t, data.params), surrogate.model.eval()(u0, data.grid, t / 2.0, data.params)
+    )
+
+
+def test_the_data_decide_what_they_can(make_surrogate, make_data):
+    stepper = make_surrogate(model="fno", options={"width": 4, "modes": 2})
+    assert stepper.options["steps"] == stepper.model.steps == 4
+    assert make_surrogate(model="fno", options={"width": 4, "modes": 2, "steps": 8}).model.steps == 8
+    assert "steps" not in make_surrogate().options
+    assert make_surrogate().provenance["train"].startswith("burgers: 6 × 5 times 0…2 × 8 points, u, nu=0.001…0.1")
+
+
+def test_the_seed_decides_the_weights(make_data):
+    first, again, other = (
+        Surrogate.build("vcnef", {"width": 16, "heads": 2}, make_data(), seed=seed).model.encoder.state_dict()
+        for seed in (0, 0, 1)
+    )
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not all(torch.equal(first[name], other[name]) for name in first)
+
+
+def test_a_model_that_steps_answers_between_its_frames(make_surrogate, make_data):
+    data, surrogate = make_data(), make_surrogate(model="fno", options={"width": 4, "modes": 2})
+    ask = data.u[:, 0], data.grid
+    frames = surrogate.answer(*ask, torch.tensor([0.5, 1.0]), data.params)
+    between = surrogate.answer(*ask, torch.tensor([0.75]), data.params)
+    torch.testing.assert_close(between[:, 0], frames.mean(dim=1))
+    assert not isinstance(surrogate.model, TimeInterpolated)
+
+
+@pytest.mark.parametrize("name", ["burgers", "cns2d", "heat"])
+def test_saved_and_loaded_it_answers_the_same(make_surrogate, make_data, tmp_path, name):
+    data, surrogate = make_data(name), make_surrogate(name, log=("density",) if name == "cns2d" else ())
+    surrogate.save(tmp_path / "model")
+    for folder in (tmp_path / "model", tmp_path):
+        loaded = Surrogate.load(folder)
+        ask = data.u[:, 0], data.grid, data.t[1:], data.params
+        assert torch.equal(loaded.answer(*ask), surrogate.answer(*ask))
+        assert loaded.problem == surrogate.problem
+        assert loaded.provenance == json.loads(json.dumps(surrogate.provenance))
+        assert loaded.options == surrogate.options
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
+
+
+def test_what_a_saved_model_says_of_itself(make_surrogate, tmp_path):
+    make_surrogate().save(tmp_path)
+    record = json.loads((tmp_path / "config.json").read_text())
+    assert record["format"] == 1
+    assert set(record) == {"format", "vcnef", "model", "problem", "scaling", "provenance"}
+    assert record["problem"]["ranges"] == {"nu": [0.001, 0.1]}
+
+
+def _config(folder, change):
+    record = json.loads((folder / "config.json").read_text())
+    change(record)
+    (folder / "config.json").write_text(json.dumps(record))
+
+
+DAMAGES = {
+    "no folder": (lambda f: (f / "config.json").unlink(), r"holds no model: there is no config.json in it. Give a"),
+    "no weights": (
+        lambda f: (f / "model.safetensors").unlink(),
+        r"has a config.json but no model.safetensors. Copy both",
+    ),
+    "cut json": (
+        lambda f: (f / "config.json").write_text('{"format'),
+        r"config.json is not a description of a model: it",
+    ),
+    "other json": (
+        lambda f: (f / "config.json").write_text("[]"),
+        r"config.json is not a description of a model: it is",
+    ),
+    "no scales": (lambda f: _config(f, lambda r: r.pop("scaling")), r"config.json lacks or garbles 'scaling'. Copy or"),
+    "newer": (lambda f: _config(f, lambda r: r.update(format=9)), r"has format 9, .* up to 1. Install a newer vcnef"),
+    "cut weights": (
+        lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:-8]),
+        r"model.safetensors is damaged \(.*\). Copy or train it again",
+    ),
+    "other width": (
+        lambda f: _config(f, lambda r: r["model"]["options"].update(width=32)),
+        r"do not fit its model 'vcnef': .* is \(.*16.*\) in model.safetensors, and \(.*32.*\) in the model that config",
+    ),
+    "deeper": (
+        lambda f: _config(f, lambda r: r["model"]["options"].update(depth=2)),
+        r"do not fit its model 'vcnef': .* is absent in model.safetensors, and",
+    ),
+    "unknown model": (
+        lambda f: _config(f, lambda r: r["model"].update(name="vcnff")),
+        r"no model 'vcnff'; did you mean",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_folder_is_one_sentence(make_surrogate, tmp_path, damage):
+    make_surrogate().save(tmp_path)
+    harm, sentence = DAMAGES[damage]
+    harm(tmp_path)
+    with pytest.raises((ValueError, FileNotFoundError), match=sentence):
+        Surrogate.load(tmp_path)
+
+
+def test_a_full_disk_leaves_the_saved_model(make_surrogate, tmp_path, monkeypatch):
+    make_surrogate().save(tmp_path)
+    before = (tmp_path / "model.safetensors").read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match=r"Could not write .*model.safetensors: No space left on device. What was saved"):
+        make_surrogate(normalise=False).save(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == before
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_the_memory_limit_changes_nothing(make_surrogate, make_data):
+    surrogate, u0 = make_surrogate(), make_data(samples=7).u[:, 0].numpy()
+    ask = {"u0": u0, "t": np.linspace(0.0, 2.0, 17), "params": {"nu": 0.01}}
+    whole = surrogate.predict(**ask, memory_limit=None)
+    for limit in ("2GB", "60kB", "50 KB", 30_000):
+        np.testing.assert_allclose(surrogate.predict(**ask, memory_limit=limit), whole, rtol=1e-5, atol=1e-6)
+
+
+def test_the_memory_limit_is_kept_in_chunks(make_surrogate, monkeypatch):
+    surrogate, asked = make_surrogate(), []
+    query = surrogate.model.query
+    monkeypatch.setattr(surrogate.model, "query", lambda latent, t: asked.append(len(t)) or query(latent, t))
+    surrogate.predict(np.ones((1, 8, 1)), np.linspace(0.0, 2.0, 100), {"nu": 0.01}, memory_limit="100kB")
+    probe, *chunks = asked
+    assert probe == 1
+    assert sum(chunks) == 100
+    assert len(chunks) > 3
+
+
+def test_a_memory_limit_that_is_none(make_surrogate):
+    with pytest.raises(ValueError, match="memory_limit is 'much'; expected a size such as '2GB', '500MB' or a number"):
+        make_surrogate().predict(np.ones((1, 8, 1)), 1.0, {"nu": 0.01}, memory_limit="much")
+    with pytest.raises(
+        ValueError, match=r"One time of one sample on 8 points needs about .* MB, more than memory_limit"
+    ):
+        make_surrogate().predict(np.ones((1, 8, 1)), 1.0, {"nu": 0.01}, memory_limit="1kB")

@@ -1,0 +1,166 @@
+"""From data to a saved surrogate, and what is said when the two do not fit."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from vcnef.config import Config
+from vcnef.data import from_arrays
+from vcnef.data import open as open_data
+from vcnef.workflow import choose_preset, fit, load
+
+TINY = {"width": 8, "heads": 2, "depth": 1, "modulations": 1, "batch": 4, "epochs": 1, "devices": "cpu"}
+T = np.linspace(0.0, 0.5, 4)
+
+
+def waves(samples=8, sides=(16,), speed=1.0):
+    """Travelling waves sin 2π(x − s t + φ), the same along every axis."""
+    x = (np.arange(sides[0]) + 0.5) / sides[0]
+    u = np.sin(2 * np.pi * (x - speed * T[:, None] + np.arange(samples)[:, None, None] / samples))
+    for side in sides[1:]:
+        u = np.repeat(u[..., None], side, axis=-1)
+    return u[..., None]
+
+
+@pytest.fixture
+def data():
+    return from_arrays(waves(), t=T, params={"s": 1.0}, name="waves")
+
+
+def test_three_lines_from_an_array_to_a_saved_surrogate(tmp_path):
+    speeds = np.repeat([1.0, 2.0], 4)
+    u = np.concatenate([waves(4), waves(4, speed=2.0)])
+    run = fit(u, t=T, x=(np.arange(16) + 0.5) / 16, params={"s": speeds}, out=tmp_path / "run", **TINY)
+    surrogate = load(tmp_path / "run")
+    answer = surrogate.predict(u[:2, 0], t=T[1:], params={"s": 1.5})
+    assert answer.dims == ("sample", "t", "x", "channel")
+    assert np.array_equal(answer, run.surrogate.predict(u[:2, 0], t=T[1:], params={"s": 1.5}))
+    assert np.array_equal(answer, load(tmp_path / "run" / "model").predict(u[:2, 0], t=T[1:], params={"s": 1.5}))
+    assert surrogate.problem.ranges == {"s": (1.0, 2.0)}
+    assert [record["epoch"] for record in run.history] == [1]
+
+
+def test_the_resolved_configuration_stays_in_the_run_folder(data, tmp_path):
+    fit(data, out=tmp_path, **TINY, train={"seed": 3}, **{"data.times": 2})
+    config = Config.load(tmp_path / "config.yaml")
+    assert (config.train.epochs, config.train.seed, config.data.times) == (1, 3, 2)
+    assert config.model.options["width"] == 8
+    assert config.train.loss == Config.load("own/small1d").train.loss
+    saved = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert saved["model"]["options"]["width"] == 8
+
+
+def test_a_surrogate_knows_where_it_is_at_home(tmp_path):
+    data = from_arrays(waves(), t=T, params={"nu": np.repeat([0.1, 0.2], 4)}, name="burgers")
+    options = {**TINY, "symmetries": [{"shift": {"stride": 2}}]}
+    provenance = fit(data, out=tmp_path, **options).surrogate.provenance
+    assert provenance["resolution"] == [8]
+    np.testing.assert_allclose(provenance["times"], T, rtol=1e-6)
+    assert provenance["parameter_values"] == [[0.1], [0.2]]
+    assert load(tmp_path).provenance["resolution"] == [8]
+
+
+@pytest.mark.parametrize(("samples", "sides", "preset"), [(3, (8,), "own/small1d"), (2000, (2, 2), "own/large2d")])
+def test_a_preset_is_chosen_by_dimension_and_size(samples, sides, preset):
+    assert choose_preset(from_arrays(np.zeros((samples, 2, *sides, 1)))) == preset
+
+
+def test_data_in_memory_are_taken_as_they_are_unless_strides_are_given(data, tmp_path):
+    small = {**TINY, "times": 1}
+    run = fit(data, preset="burgers/vcnef", out=tmp_path / "a", **small)
+    assert "4 times" in run.surrogate.provenance["train"]
+    assert "16 points" in run.surrogate.provenance["train"]
+    assert Config.load(tmp_path / "a" / "config.yaml").data.space_stride == 1
+    run = fit(data, preset="burgers/vcnef", out=tmp_path / "b", space_stride=2, horizon=0.4, **small)
+    assert "3 times" in run.surrogate.provenance["train"]
+    assert "8 points" in run.surrogate.provenance["train"]
+
+
+def test_scattered_points_get_a_token_each(tmp_path):
+    points = np.random.default_rng(0).random((12, 2))
+    u = np.sin(2 * np.pi * (points.sum(axis=1) - T[:, None] + np.arange(6)[:, None, None] / 6))[..., None]
+    run = fit(u, t=T, x=points, out=tmp_path, **TINY)
+    assert run.surrogate.options["patches"] == ()
+    with pytest.raises(
+        ValueError, match=r"scattered points, which make no patches. Set model\.options\.patches=\[\]\."
+    ):
+        fit(u, t=T, x=points, out=tmp_path / "b", preset="own/small2d", **TINY)
+
+
+def test_another_model_with_the_same_recipe(data, tmp_path):
+    run = fit(data, model="fno", out=tmp_path, width=4, modes=2, batch=4, epochs=1, devices="cpu")
+    assert run.surrogate.name == "fno"
+    assert load(tmp_path).predict(waves(1)[:, 0], t=T[1:]).shape == (1, 3, 16, 1)
+
+
+def test_without_validation_the_last_weights_are_kept(data, tmp_path):
+    run = fit(data, out=tmp_path, valid=0, **TINY)
+    assert run.history[-1].get("valid_nrmse") is None
+    weights = load(tmp_path).model.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in run.surrogate.model.state_dict().items())
+
+
+def test_a_run_is_only_ever_continued_as_it_was_begun(data, tmp_path):
+    fit(data, out=tmp_path, **TINY)
+    with pytest.raises(FileExistsError, match="already holds a run"):
+        fit(data, out=tmp_path, **TINY)
+    with pytest.raises(ValueError, match=r"was begun with model\.options\.width=8, not 16\. Resume it as it was begun"):
+        fit(data, out=tmp_path, resume=True, **TINY | {"width": 16})
+    with pytest.raises(ValueError, match=r"was begun with train\.batch=4, not 2\."):
+        fit(data, out=tmp_path, resume=True, **TINY | {"batch": 2})
+    longer = fit(data, out=tmp_path, resume=True, **TINY | {"epochs": 2})
+    assert [record["epoch"] for record in longer.history] == [1, 2]
+    assert Config.load(tmp_path / "config.yaml").train.epochs == 2
+    with pytest.raises(FileNotFoundError, match=r"There is no run in .*nowhere to resume\. Check the path"):
+        fit(data, out=tmp_path / "nowhere", resume=True, **TINY)
+
+
+def test_a_run_that_failed_before_it_began_leaves_no_obstacle(data, tmp_path):
+    with pytest.raises(ValueError, match="Permute is no symmetry of 'waves'"):
+        fit(data, out=tmp_path, symmetries=["permute"], **TINY)
+    fit(data, out=tmp_path, **TINY)
+
+
+def test_data_that_do_not_fit(data, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"is for 1D data, but custom is 2D\. Choose a preset for 2D, e\.g\. own/small2d"
+    ):
+        fit(waves(4, (4, 4)), preset="burgers/vcnef", out=tmp_path)
+    with pytest.raises(ValueError, match=r"t is given beside trajectories, which have their own\. Leave it out\."):
+        fit(data, t=T, out=tmp_path)
+    with pytest.raises(ValueError, match=r"got the path 'waves\.hdf5'\. Open it with vcnef\.open\."):
+        fit("waves.hdf5", out=tmp_path)
+    with pytest.raises(ValueError, match="u has NaN or infinity in 1 trajectories, first in 2; remove them"):
+        fit(np.where(np.arange(8)[:, None, None, None] == 2, np.nan, waves()), out=tmp_path)
+    with pytest.raises(ValueError, match=r"There is no setting 'epoch'; did you mean train\.epochs"):
+        fit(data, out=tmp_path, epoch=3)
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_that_are_streamed_are_thinned_when_they_are_opened(data, tmp_path):
+    data.save(tmp_path / "waves.npz")
+    stored = open_data(tmp_path / "waves.npz", stream=True)
+    with pytest.raises(ValueError, match=r"stay in their files\. Give strides and horizon to vcnef\.open instead\."):
+        fit(stored, out=tmp_path / "run", space_stride=2, **TINY)
+    run = fit(stored, out=tmp_path / "run", **TINY)
+    assert run.folder == tmp_path / "run"
+
+
+def test_what_is_said_when_there_is_nothing_to_load(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no run or model folder .*x\. Train one with `vcnef train`"):
+        load(tmp_path / "x")
+    fit(data, out=tmp_path / "waves", **TINY)
+    with pytest.raises(FileNotFoundError, match=r"no run or model folder .*wave\. There are .*waves\."):
+        load(tmp_path / "wave")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="empty holds no model"):
+        load(tmp_path / "empty")
+
+
+def test_without_a_folder_the_run_is_named_after_the_data(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = fit(data, **TINY)
+    assert str(run.folder) == "runs/waves-vcnef"
+    assert load("runs/waves-vcnef").problem.name == "waves"

@@ -1,0 +1,174 @@
+"""The loop: it learns, the same way each time, under every knob."""
+
+from unittest.mock import Mock
+
+import pytest
+import torch
+from lightning_fabric import Fabric
+
+from vcnef.data import Batches, Queries
+from vcnef.metrics import nrmse
+from vcnef.surrogate import Surrogate
+from vcnef.training import Recipe, fit
+from vcnef.training.devices import share
+from vcnef.training.validation import validate
+
+
+def weights_of(run):
+    return torch.cat([weight.detach().flatten() for weight in run.surrogate.model.parameters()])
+
+
+def test_the_loss_goes_down_and_the_best_model_is_kept(fit_quickly, data):
+    run = fit_quickly(epochs=25, learning_rate=1e-2, options={"dropout": 0.0})
+    losses = [record["loss"] for record in run.history]
+    assert losses[-1] < 0.3 * losses[0]
+    assert run.best == min(record["valid_nrmse"] for record in run.history)
+    valid = data.split("valid", valid=0.2)
+    since = valid.t[1:] - valid.t[0]
+    pred = run.surrogate.answer(valid.u[:, 0], valid.grid, since, valid.params)
+    assert nrmse(pred, valid.u[:, 1:], initial_frames=0).item() == pytest.approx(run.best, rel=1e-6)
+    assert not run.surrogate.model.training
+
+
+def test_the_same_seed_gives_the_same_weights(fit_quickly):
+    first, again = fit_quickly(), fit_quickly()
+    assert torch.equal(weights_of(first), weights_of(again))
+    assert not torch.equal(weights_of(first), weights_of(fit_quickly(seed=1)))
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "adamw", "muon"])
+@pytest.mark.parametrize("schedule", ["cosine", "constant"])
+def test_optimisers_and_schedules(fit_quickly, tmp_path, optimiser, schedule):
+    knobs = {"optimiser": optimiser, "schedule": schedule, "weight_decay": 0.01, "learning_rate": 3e-3, "save_every": 1}
+    whole = fit_quickly(epochs=2, **knobs)
+    assert whole.history[-1]["loss"] < whole.history[0]["loss"]
+    fit_quickly(epochs=2, out=tmp_path, **knobs)
+    assert torch.load(tmp_path / "state.pt", weights_only=True)["step"] == 10
+
+
+def test_muon_resumes_exactly(fit_quickly, tmp_path):
+    def stop(model, batch, progress):
+        if progress > 0.5:
+            raise KeyboardInterrupt
+        return batch_loss(model, batch, progress)
+
+    def batch_loss(model, batch, progress):
+        return (model(batch.u0, batch.grid, batch.t, batch.params) - batch.u).square().mean()
+
+    knobs = {"epochs": 2, "optimiser": "muon", "schedule": "constant"}
+    whole = fit_quickly(arguments={"objective": batch_loss}, **knobs)
+    with pytest.raises(KeyboardInterrupt):
+        fit_quickly(out=tmp_path, arguments={"objective": stop}, **knobs)
+    resumed = fit_quickly(out=tmp_path, arguments={"objective": batch_loss, "resume": True}, **knobs)
+    assert torch.equal(weights_of(whole), weights_of(resumed))
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_precisions(fit_quickly, precision):
+    run = fit_quickly(precision=precision)
+    assert run.history[-1]["loss"] == pytest.approx(fit_quickly().history[-1]["loss"], rel=2e-2)
+    assert weights_of(run).dtype == torch.float32
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_half_precision_needs_a_gpu(fit_quickly):
+    with pytest.raises(ValueError, match="precision is 'fp16', which needs a GPU; there is none"):
+        fit_quickly(precision="fp16")
+
+
+def test_relative_loss_and_queries(fit_quickly):
+    run = fit_quickly(loss="relative", arguments={"queries": Queries(times=2, random_starts=0.5)})
+    assert 0.1 < run.history[-1]["loss"] < 2
+    passes = fit_quickly(arguments={"queries": Queries(passes=1)})
+    assert passes.history[-1]["step"] == 10
+
+
+def test_without_validation_the_last_weights_are_kept(world, data, tmp_path):
+    surrogate = world.make_surrogate(data)
+    run = fit(surrogate, data.split("train"), None, Recipe(epochs=2, batch=4), out=tmp_path, devices="cpu")
+    assert run.best == float("inf")
+    assert run.history[-1]["valid_nrmse"] is None
+    state = torch.load(tmp_path / "state.pt", weights_only=True)["model"]
+    saved = Surrogate.load(tmp_path).model.state_dict()
+    assert all(torch.equal(saved[name], value) for name, value in state.items())
+
+
+def test_validation_can_be_rarer(fit_quickly):
+    run = fit_quickly(epochs=3, validate_every=2)
+    scores = [record["valid_nrmse"] for record in run.history]
+    assert scores[0] is None
+    assert scores[1] is not None
+    assert scores[2] is not None
+
+
+def test_minutes_end_a_run_and_its_schedule(fit_quickly):
+    seen = []
+
+    def watch(model, batch, progress):
+        seen.append(progress)
+        return (model(batch.u0, batch.grid, batch.t, batch.params) - batch.u).square().mean()
+
+    run = fit_quickly(epochs=100_000, minutes=0.01, arguments={"objective": watch})
+    assert 0.6 <= run.history[-1]["seconds"] < 5
+    assert seen == sorted(seen)
+    assert seen[-1] > 0.8
+    assert run.best < float("inf")
+
+
+def test_progress_is_reported(fit_quickly, monkeypatch):
+    monkeypatch.setattr("vcnef.training.progress.SECONDS_BETWEEN_REPORTS", 0.0)
+    records = []
+    fit_quickly(epochs=2, arguments={"on_progress": records.append})
+    assert len(records) == 12
+    assert [record["step"] for record in records[:6]] == [1, 2, 3, 4, 5, 5]
+    assert records[-1]["seconds_left"] == 0.0
+    assert records[6]["valid_nrmse"] == records[5]["valid_nrmse"] is not None
+
+
+@pytest.mark.parametrize(
+    ("compile", "passes", "expected"), [(None, 0, []), (True, 0, [False]), (True, 1, [None]), (False, 0, [])]
+)
+def test_compiling_is_for_the_run_only(fit_quickly, monkeypatch, compile, passes, expected):
+    """By default on a GPU; with fixed shapes, unless passes bring many of them."""
+    asked = []
+
+    def stand_in(module, *, dynamic):
+        asked.append(dynamic)
+        module._compiled_call_impl = module._call_impl
+
+    monkeypatch.setattr(torch.nn.Module, "compile", stand_in)
+    run = fit_quickly(compile=compile, arguments={"queries": Queries(passes=passes)})
+    assert asked == expected
+    assert run.surrogate.model._compiled_call_impl is None
+
+
+def test_of_a_model_that_steps_one_step_is_compiled(data, monkeypatch):
+    asked = []
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module, **_: asked.append(type(module).__name__))
+    surrogate = Surrogate.build("fno", {"width": 4, "modes": 2}, data.split("train"), seed=0)
+    for unroll in ("full", "curriculum", "push_forward"):
+        recipe = Recipe(epochs=1, batch=8, compile=True, unroll=unroll)
+        run = fit(surrogate, data.split("train"), data.split("valid"), recipe, devices="cpu")
+        assert 0 < run.best < 10
+    assert asked == ["FNO"] * 3
+
+
+def test_a_batch_must_be_shared_equally(world):
+    assert share(Recipe(batch=8), Mock(spec=Fabric, world_size=4)) == 2
+    with pytest.raises(ValueError, match=r"batch is 6, which 4 devices cannot share equally. Use a multiple of 4."):
+        share(Recipe(batch=6), Mock(spec=Fabric, world_size=4))
+
+
+def test_shares_of_validation_cover_it_once(world, data):
+    """Two processes, one after the other: their parts add up to the whole, also where shares are padded."""
+    surrogate, valid = world.make_surrogate(data), data.split("test")
+    assert len(valid) == 2
+    three = data.view().split("valid", valid=0.15)
+    alone = validate(surrogate, Batches(three, 2, seed=None), Mock(spec=Fabric))
+    parts = []
+    for rank in (0, 1):
+        fabric = Mock(spec=Fabric, device="cpu", all_reduce=lambda total, reduce_op: parts.append(total) or total)
+        validate(surrogate, Batches(three, 2, seed=None, shard=(rank, 2)), fabric)
+    total = parts[0] + parts[1]
+    assert total[1] == len(three) == 3
+    assert float(total[0] / total[1]) == pytest.approx(alone, rel=1e-6)

@@ -1,0 +1,138 @@
+"""Losses, how they join, and how much of a rollout they go through."""
+
+import pytest
+import torch
+from torch import nn
+
+from vcnef.data import Batch, Batches, Normaliser, Queries
+from vcnef.metrics import nrmse
+from vcnef.models.interface import Stepper
+from vcnef.models.rollout import Rollout
+from vcnef.training import Recipe, combine, data_objective
+from vcnef.training.losses import Relative, mean_square
+from vcnef.training.objectives import ask
+from vcnef.training.unrolling import Curriculum, PushForward, prefix_length
+
+
+class Doubling(Stepper):
+    """Doubles its state, and notes how many states it is asked for at a time."""
+
+    ndim, channels, params = 1, 1, 1
+
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(2.0))
+        self.asked = []
+
+    def forward(self, u, grid, params=None):
+        self.asked.append(len(u))
+        assert params is None or len(params) == len(u)
+        return self.factor * u
+
+
+def doubling_batch(frames, noise=0.0):
+    u0 = torch.ones(3, 8, 1)
+    u = u0[:, None] * 2.0 ** torch.arange(1, frames)[None, :, None, None] + noise
+    t = torch.arange(1, frames) / (frames - 1)
+    return Batch(u0, torch.zeros(8, 1), t, torch.zeros(3, 1), u)
+
+
+def scales(mean, std, log):
+    names = tuple(f"u{i}" for i in range(len(mean)))
+    return Normaliser(names, torch.tensor(mean), torch.tensor(std), torch.tensor(log))
+
+
+def test_the_relative_loss_is_nrmse_in_physical_units():
+    fields = scales([3.0, 0.5], [2.0, 0.1], [False, True])
+    pred, target = torch.randn(2, 4, 3, 8, 6, 2)
+    expected = nrmse(fields.denormalise(pred), fields.denormalise(target), initial_frames=0)
+    assert Relative(fields, floor=0.0)(pred, target).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert Relative(fields)(pred, target).item() == pytest.approx(expected.item(), rel=1e-3)
+
+
+def test_the_relative_loss_bears_zero_fields_and_zero_errors():
+    fields = scales([0.0], [1.0], [False])
+    pred = torch.zeros(2, 3, 8, 1, requires_grad=True)
+    loss = Relative(fields)(pred, torch.zeros(2, 3, 8, 1))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert pred.grad.isfinite().all()
+
+
+def test_mean_square_is_a_mean_over_everything():
+    assert mean_square(torch.zeros(2, 3, 8, 8, 2), torch.full((2, 3, 8, 8, 2), 2.0)).item() == 4.0
+
+
+def test_an_objective_of_each_recipe(world, data):
+    surrogate = world.make_surrogate(data)
+    batch = next(iter(Batches(data.split("train"), 4, scaling=surrogate.scaling)))
+    model, fields = surrogate.model.eval(), surrogate.scaling.fields
+    plain = data_objective(Recipe(), fields, model, Queries())(model, batch, 0.5)
+    assert plain.item() == mean_square(ask(model, batch), batch.u).item()
+    relative = data_objective(Recipe(loss="relative"), fields, model, Queries())(model, batch, 0.5)
+    assert relative.item() == Relative(fields)(ask(model, batch), batch.u).item()
+    with pytest.raises(ValueError, match=r"unroll='curriculum' is for models that step .*; VCNeF gives a whole"):
+        data_objective(Recipe(unroll="curriculum"), fields, model, Queries())
+    with pytest.raises(ValueError, match=r"unroll='push_forward' needs all frames .*; times=2 chooses some of them"):
+        data_objective(Recipe(unroll="push_forward"), fields, Rollout(Doubling(), steps=8), Queries(times=2))
+
+
+@pytest.mark.parametrize(("progress", "rise"), [(0.1, 0.5), (0.2, 1.0), (0.9, 1.0)])
+def test_physics_joins_by_the_weights_of_the_recipe(progress, rise):
+    recipe = Recipe(physics=0.5, physics_warm_up=0.2, data_weight=3.0)
+    joined = combine(lambda *_: torch.tensor(7.0), lambda *_: torch.tensor(2.0), recipe)
+    loss = joined(Rollout(Doubling(), steps=8), doubling_batch(frames=9), progress)
+    assert loss.item() == pytest.approx(3 * 7 + 0.5 * rise * 2)
+
+
+def test_physics_alone_does_not_look_at_trajectories():
+    def forbidden(*_):
+        raise AssertionError
+
+    alone = combine(forbidden, lambda *_: torch.tensor(2.0), Recipe(physics=0.5, data_weight=0.0))
+    assert alone(Rollout(Doubling(), steps=8), doubling_batch(frames=9), 0.5).item() == 1.0
+
+
+def test_a_recipe_with_physics_trains(fit_quickly):
+    run = fit_quickly(physics=0.01, options={"dropout": 0.0})
+    assert run.history[-1]["loss"] > 0
+
+
+def test_prefix_lengths():
+    """The published schedule for 500 epochs and 41 frames."""
+    table = {100: (1, 1), 150: (4, 4), 200: (10, 11), 250: (20, 20), 300: (29, 29), 350: (36, 36), 400: (39, 39)}
+    for epoch, (low, high) in table.items():
+        assert low <= prefix_length(epoch / 500, 41) <= high
+    assert prefix_length(0.002, 41) == 1
+    assert {prefix_length(epoch / 500, 41) for epoch in range(450, 501)} == {40}
+
+
+@pytest.mark.parametrize(("progress", "free"), [(0.01, 1), (0.5, 4), (1.0, 8)])
+def test_a_curriculum_rolls_out_a_prefix(progress, free):
+    model, batch = Rollout(Doubling(), steps=8), doubling_batch(frames=9, noise=1.0)
+    loss = Curriculum(mean_square)(model, batch, progress)
+    forced = [3 * (8 - free)] if free < 8 else []
+    assert model.stepper.asked == [3] * free + forced
+    # From exact states each step is exact; true frames are off by the noise, and so is every step from them.
+    wanted = [1.0] * free + [(2.0 * 1 - 1.0) ** 2] * (8 - free)
+    assert loss.item() == pytest.approx(sum(wanted) / 8)
+    loss.backward()
+    assert model.stepper.factor.grad != 0
+
+
+def test_a_push_forward_has_one_step_with_gradient():
+    model, batch = Rollout(Doubling(), steps=8), doubling_batch(frames=5)
+    for progress in torch.linspace(0.1, 1.0, 12).tolist():
+        model.stepper.asked.clear()
+        loss = PushForward(mean_square)(model, batch, progress)
+        assert loss.item() == 0.0
+        assert model.stepper.asked in ([3], [3, 3])
+    model.stepper.asked.clear()
+    PushForward(mean_square)(model, batch, 0.01)
+    assert model.stepper.asked == [3]
+    model.stepper.factor.data += 0.5
+    # Only the last of the steps is differentiated: the loss is quadratic in its factor with this slope.
+    torch.manual_seed(1)
+    loss = PushForward(mean_square)(model, batch, 1.0)
+    loss.backward()
+    assert model.stepper.factor.grad.isfinite()

@@ -1,0 +1,103 @@
+"""Runs that are killed, asked to stop, or started by several processes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from vcnef.training import Stopped
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def log_of(folder):
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{name: record[name] for name in ("epoch", "step", "loss", "valid_nrmse")} for record in records]
+
+
+def same_bytes(first, second):
+    return (first / "model" / "model.safetensors").read_bytes() == (second / "model" / "model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(world, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    threads = torch.get_num_threads()
+    run = world.run(folder)
+    torch.set_num_threads(threads)
+    return run
+
+
+def test_a_killed_run_continues_bit_by_bit(world, uninterrupted, tmp_path):
+    folder, steps = tmp_path / "run", tmp_path / "steps"
+    process = subprocess.Popen([sys.executable, world.script, folder, steps], env=ENVIRONMENT)
+    last = random.Random(time.time()).randrange(1, 19)
+    while not steps.exists() or steps.stat().st_size < last:
+        assert process.poll() is None
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    resumed = world.run(folder, resume=True)
+    assert same_bytes(folder, uninterrupted.folder), f"killed in step {last}"
+    assert log_of(folder) == log_of(uninterrupted.folder)
+    ends = [torch.load(each / "state.pt", weights_only=True) for each in (folder, uninterrupted.folder)]
+    for name, value in ends[0]["model"].items():
+        assert torch.equal(value, ends[1]["model"][name])
+    assert resumed.best == uninterrupted.best
+    assert len(resumed.history) == 4
+
+
+@pytest.mark.parametrize("step", [7, 10])
+def test_a_signal_saves_the_state_and_stops(world, uninterrupted, tmp_path, step):
+    """Within an epoch, and at its very end."""
+    folder, steps = tmp_path / "run", tmp_path / "steps"
+    made = 0
+
+    class Kill:
+        def open(self, mode):
+            nonlocal made
+            made += 1
+            if made == step:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return steps.open(mode)
+
+    with pytest.raises(Stopped, match=rf"Stopped by SIGTERM after step {step} of 20: its state is saved in .*resume"):
+        world.run(folder, steps_file=Kill())
+    assert torch.load(folder / "state.pt", weights_only=True)["step"] == step
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    world.run(folder, resume=True)
+    assert same_bytes(folder, uninterrupted.folder)
+    assert log_of(folder) == log_of(uninterrupted.folder)
+
+
+def test_resuming_a_complete_run_gives_its_best_model(world, uninterrupted):
+    before = load_file(uninterrupted.folder / "model" / "model.safetensors")
+    again = world.run(uninterrupted.folder, resume=True)
+    assert all(torch.equal(value, before[name]) for name, value in again.surrogate.model.state_dict().items())
+    assert again.best == uninterrupted.best
+
+
+def test_a_run_can_be_made_longer(world, tmp_path):
+    world.run(tmp_path / "run", epochs=1)
+    longer = world.run(tmp_path / "run", epochs=2, resume=True)
+    assert [record["epoch"] for record in longer.history] == [1, 2]
+
+
+def test_two_processes_are_one_with_the_joint_batch(world, tmp_path):
+    together, alone = tmp_path / "together", tmp_path / "alone"
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    process = subprocess.run([*launch, world.script, together, "together"], env=ENVIRONMENT, capture_output=True)
+    assert process.returncode == 0, process.stderr.decode()
+    world.run(alone, random=False)
+    for mine, other in zip(log_of(together), log_of(alone), strict=True):
+        assert mine == pytest.approx(other, rel=1e-5)
+    other = load_file(alone / "model" / "model.safetensors")
+    for name, value in load_file(together / "model" / "model.safetensors").items():
+        torch.testing.assert_close(value, other[name], rtol=1e-3, atol=1e-5)

@@ -1,0 +1,159 @@
+"""What can go wrong with the folder of a run, and what it says then."""
+
+import errno
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from vcnef.surrogate import Surrogate
+from vcnef.training import NonFiniteError
+from vcnef.training.losses import mean_square
+from vcnef.training.objectives import ask
+
+
+@pytest.fixture
+def folder(fit_quickly, tmp_path):
+    fit_quickly(out=tmp_path / "run", epochs=2)
+    return tmp_path / "run"
+
+
+def test_a_run_leaves_model_state_and_log(folder):
+    assert sorted(path.name for path in folder.iterdir()) == ["log.jsonl", "model", "state.pt"]
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    expected = {
+        "epoch", "step", "steps", "loss", "valid_nrmse", "samples_per_second", "seconds", "seconds_left",
+    }  # fmt: skip
+    assert all(set(record) == expected for record in records)
+    assert [(record["epoch"], record["step"], record["steps"]) for record in records] == [(1, 5, 10), (2, 10, 10)]
+    surrogate = Surrogate.load(folder)
+    assert surrogate.provenance["valid_nrmse"] == min(record["valid_nrmse"] for record in records)
+    assert surrogate.provenance["recipe"]["epochs"] == 2
+
+
+def test_a_used_folder_is_refused(fit_quickly, folder):
+    with pytest.raises(FileExistsError, match=r"already holds a run \(state.pt, log.jsonl, model\). Resume it, choose"):
+        fit_quickly(out=folder)
+
+
+def test_a_folder_with_a_configuration_only_is_accepted(fit_quickly, tmp_path):
+    (tmp_path / "config.yaml").write_text("train: {}\n")
+    fit_quickly(out=tmp_path)
+    assert (tmp_path / "state.pt").exists()
+
+
+def test_there_must_be_something_to_resume(fit_quickly, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no run in .*nowhere to resume\. Check the path, or start"):
+        fit_quickly(out=tmp_path / "nowhere", arguments={"resume": True})
+    with pytest.raises(ValueError, match="resume=True, but out is None: expected the folder"):
+        fit_quickly(arguments={"resume": True})
+
+
+def test_a_run_killed_before_its_first_state_starts_again(fit_quickly, tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"epoch": 1, "step": 5}\n{"epo')
+    run = fit_quickly(out=tmp_path, arguments={"resume": True})
+    assert [record["epoch"] for record in run.history] == [1]
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 1
+
+
+def test_resuming_otherwise_is_refused(fit_quickly, folder, data):
+    with pytest.raises(ValueError, match=r"was begun with learning_rate=0.0003; the recipe now has 0.1\. Resume it as"):
+        fit_quickly(out=folder, epochs=2, learning_rate=0.1, arguments={"resume": True})
+    with pytest.raises(ValueError, match=r"had 5 steps per epoch; with these data it has 4\. Resume it with the data"):
+        fit_quickly(out=folder, epochs=2, train=data.split("train", valid=0.3), arguments={"resume": True})
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage"])
+def test_a_damaged_state_is_one_sentence(fit_quickly, folder, damage):
+    content = (folder / "state.pt").read_bytes()
+    (folder / "state.pt").write_bytes(content[: len(content) // 2] if damage == "cut" else b"nonsense" * 100)
+    with pytest.raises(ValueError, match=r"state.pt is damaged or of another model \(.*\)\. Start the run again\.$"):
+        fit_quickly(out=folder, epochs=2, arguments={"resume": True})
+
+
+def test_a_state_of_another_model_is_refused(fit_quickly, folder):
+    with pytest.raises(ValueError, match=r"state.pt is damaged or of another model \(Error\(s\) in loading state_dict"):
+        fit_quickly(out=folder, epochs=2, options={"width": 8}, arguments={"resume": True})
+
+
+def test_a_state_runs_no_code(fit_quickly, folder):
+    class Trap:
+        def __reduce__(self):
+            return Path.touch, (folder / "trapped",)
+
+    torch.save({"recipe": Trap()}, folder / "state.pt")
+    with pytest.raises(ValueError, match="damaged or of another model"):
+        fit_quickly(out=folder, epochs=2, arguments={"resume": True})
+    assert not (folder / "trapped").exists()
+
+
+def test_a_full_disk_leaves_the_previous_state(fit_quickly, tmp_path, monkeypatch):
+    fsync, states = __import__("os").fsync, []
+
+    def full_after_the_first_state(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == "state.pt.part":
+            states.append(descriptor)
+            if len(states) > 1:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        fsync(descriptor)
+
+    monkeypatch.setattr("os.fsync", full_after_the_first_state)
+    sentence = r"Could not write .*state.pt: No space left on device\. What was saved before is intact; make room"
+    with pytest.raises(OSError, match=sentence):
+        fit_quickly(out=tmp_path / "run", epochs=3)
+    assert torch.load(tmp_path / "run" / "state.pt", weights_only=True)["step"] == 5
+    assert not list((tmp_path / "run").glob("*.part"))
+    monkeypatch.undo()
+    run = fit_quickly(out=tmp_path / "run", epochs=3, arguments={"resume": True})
+    assert [record["epoch"] for record in run.history] == [1, 2, 3]
+
+
+def test_a_log_that_cannot_be_written(fit_quickly, tmp_path, monkeypatch):
+    opened = Path.open
+
+    def full(path, mode="r", **rest):
+        if path.name == "log.jsonl" and mode == "a":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(path, mode, **rest)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(OSError, match=r"Could not write .*log.jsonl: No space left on device\. The saved state is"):
+        fit_quickly(out=tmp_path / "run")
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(fit_quickly, tmp_path):
+    def poisoned(model, batch, progress):
+        return mean_square(ask(model, batch), batch.u) * (torch.nan if progress > 0.5 else 1.0)
+
+    sentence = r"The loss is no longer finite, noticed at step 15 of 20\. The last good state is kept; try a smaller"
+    with pytest.raises(NonFiniteError, match=sentence):
+        fit_quickly(out=tmp_path, epochs=4, arguments={"objective": poisoned})
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert state["step"] == 10
+    assert all(value.isfinite().all() for value in state["model"].values())
+
+
+def test_a_loss_that_is_not_finite_is_noticed_within_an_epoch(fit_quickly, monkeypatch):
+    """When the time for a report has come; here after every step."""
+
+    def poisoned(model, batch, progress):
+        return mean_square(ask(model, batch), batch.u) * (torch.nan if progress > 0.5 else 1.0)
+
+    monkeypatch.setattr("vcnef.training.progress.SECONDS_BETWEEN_REPORTS", 0.0)
+    with pytest.raises(NonFiniteError, match="noticed at step 11 of 20"):
+        fit_quickly(epochs=4, arguments={"objective": poisoned})
+
+
+def test_weights_that_are_not_finite_stop_the_run(fit_quickly, tmp_path):
+    class Steep(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, loss: loss.clone())
+        backward = staticmethod(lambda ctx, gradient: gradient * torch.inf)
+
+    with pytest.raises(NonFiniteError, match=re.escape("The weights are no longer finite, noticed at step 1 of 1.")):
+        fit_quickly(
+            out=tmp_path, batch=20,
+            arguments={"objective": lambda m, b, p: Steep.apply(mean_square(ask(m, b), b.u))},
+        )  # fmt: skip
+    assert not (tmp_path / "state.pt").exists()

@@ -1,0 +1,73 @@
+"""Learning rates against torch's own schedules."""
+
+from itertools import pairwise
+
+import pytest
+import torch
+from torch.optim.lr_scheduler import OneCycleLR, StepLR
+
+from vcnef.training import Recipe
+from vcnef.training.schedules import SCHEDULES, learning_rate
+
+STEPS = 1000
+
+
+def rates(recipe):
+    return [learning_rate((step + 1) / STEPS, recipe) for step in range(STEPS)]
+
+
+def torch_rates(make, rate):
+    optimiser = torch.optim.SGD([torch.zeros(1)], lr=rate)
+    schedule = make(optimiser)
+    found = []
+    for _ in range(STEPS):
+        found.append(optimiser.param_groups[0]["lr"])
+        optimiser.step()
+        schedule.step()
+    return found
+
+
+def test_one_cycle_is_that_of_torch():
+    mine, rise = rates(Recipe(learning_rate=3e-4)), STEPS // 5
+    cycle = {"pct_start": 0.2, "div_factor": 1e3, "final_div_factor": 1e4}
+    expected = torch_rates(lambda optimiser: OneCycleLR(optimiser, 3e-4, STEPS, **cycle), 1.0)
+    assert mine[rise:] == pytest.approx(expected[rise:], rel=1e-9)
+    # Torch's first rate is that of no progress at all, ours that of the first step.
+    assert mine[:rise] == pytest.approx(expected[:rise], abs=3e-4 * 1.6 / rise)
+    assert mine[-1] == pytest.approx(3e-4 / 1e7)
+
+
+def test_step_is_that_of_torch():
+    recipe = Recipe(epochs=50, schedule="step", step_epochs=15, step_factor=0.4, learning_rate=0.1)
+    per_epoch = STEPS // 50
+    expected = torch_rates(lambda o: StepLR(o, 15 * per_epoch, 0.4), 0.1)
+    assert rates(recipe) == pytest.approx(expected, rel=1e-12)
+
+
+def test_cosine_rises_and_falls():
+    found = rates(Recipe(schedule="cosine", warm_up=0.1, learning_rate=1.0))
+    assert found[0] == pytest.approx(0.01)
+    assert found[99] == pytest.approx(1.0)
+    assert found[549] == pytest.approx(0.5)
+    assert found[-1] == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_without_warm_up(name):
+    found = rates(Recipe(schedule=name, warm_up=0.0, learning_rate=1.0))
+    assert found[0] == pytest.approx(1.0, abs=1e-4)
+    assert all(later <= earlier for earlier, later in pairwise(found))
+
+
+def test_recipes_are_checked():
+    wrong = {
+        "epochs": (0, "epochs is 0; expected a whole number of at least 1"),
+        "minutes": (-1.0, "minutes is -1.0; expected a number above 0"),
+        "learning_rate": (float("nan"), "learning_rate is nan; expected a number above 0"),
+        "weight_decay": (-0.1, "weight_decay is -0.1; expected 0 or more"),
+        "ema": (1.0, "ema is 1.0; expected a part of 1, at least 0 and below 1"),
+        "data_weight": (0.0, "physics and data_weight are both 0, which leaves nothing to learn. Give one of them"),
+    }
+    for name, (value, sentence) in wrong.items():
+        with pytest.raises(ValueError, match=sentence):
+            Recipe(**{name: value})
