@@ -26,8 +26,12 @@ from torch import Tensor
 import vcnef
 from vcnef.grid import cell_centres
 from vcnef.models.vcnef import VCNeF
-from vcnef.nn.attention import LinearAttention, positive
+from vcnef.nn.attention import LinearAttention
 from vcnef.nn.modulation import ModulationBlock
+
+
+def positive(x: Tensor) -> Tensor:
+    return F.elu(x) + 1
 
 
 def twin_attention(attention: LinearAttention, tokens: Tensor) -> Tensor:

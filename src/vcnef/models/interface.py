@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-POINTS_PER_CHUNK = {False: 2**15, True: 2**22}
+POINTS_PER_CHUNK = {False: 2**13, True: 2**22}
 """Points in flight by default in `predict`, without and with a GPU: fewer than fit, so that caches are used too."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import NamedTuple
 
 from jaxtyping import Float
@@ -122,7 +123,7 @@ def vcnef(
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     patches, inputs, release = tuple(patches), channels + ndim + params, variant == "release"
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
-    activation = nn.GELU if patches else nn.ReLU
+    activation = nn.GELU if patches else partial(nn.ReLU, inplace=True)
 
     def attend() -> nn.Module | None:
         return None if attention == "none" else ATTENTION[attention](width, heads)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from jaxtyping import Float
 from torch import Tensor, nn
+
+Activation = Callable[[], nn.Module]
 
 
 class FeedForward(nn.Sequential):
     """W₂ act(W₁ x + b₁) + b₂, from `width` through `hidden` to `out` (default: back to `width`)."""
 
-    def __init__(self, width: int, hidden: int, activation: type[nn.Module], out: int | None = None) -> None:
+    def __init__(self, width: int, hidden: int, activation: Activation, out: int | None = None) -> None:
         super().__init__(nn.Linear(width, hidden), activation(), nn.Linear(hidden, width if out is None else out))
 
 
@@ -19,7 +23,7 @@ class TransformerBlock(nn.Module):
     `attention=None` leaves the attention out (the paper's ablation); tokens then never see each other.
     """
 
-    def __init__(self, width: int, attention: nn.Module | None, activation: type[nn.Module], dropout: float) -> None:
+    def __init__(self, width: int, attention: nn.Module | None, activation: Activation, dropout: float) -> None:
         super().__init__()
         self.attention = attention
         self.attention_norm = nn.LayerNorm(width)

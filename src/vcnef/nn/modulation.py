@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.nn.attention import positive
-from vcnef.nn.blocks import FeedForward
+from vcnef.nn.blocks import Activation, FeedForward
 from vcnef.nn.coordinates import Coordinates
 
 
@@ -18,7 +18,7 @@ class CoordinateBranch(nn.Module):
     W₁ sees t + s rows, not t · s; everything after it runs once per (time, point), shared by all samples of a batch.
     """
 
-    def __init__(self, width: int, activation: type[nn.Module], *, nonlinear: bool, residual: bool) -> None:
+    def __init__(self, width: int, activation: Activation, *, nonlinear: bool, residual: bool) -> None:
         super().__init__()
         self.lift = nn.Linear(width, width)
         self.project = nn.Sequential(activation(), nn.Linear(width, width)) if nonlinear else nn.Identity()
@@ -44,7 +44,7 @@ class ModulationBlock(nn.Module):
         width: int,
         attention: nn.Module | None,
         branch: CoordinateBranch,
-        activation: type[nn.Module],
+        activation: Activation,
         *,
         shift: bool,
         dropout: float,
