@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test lint slow clean
 
 demo: .venv/installed
-	$(BIN)/python benchmarks/forward.py --batch 1 --times 8 --points 64 --repeats 1
+	$(BIN)/vcnef demo --out demo
 
 test: .venv/installed lint
 	$(BIN)/python -m pytest

@@ -3,8 +3,9 @@
     python benchmarks/forward.py [--ndim 1] [--batch 16] [--times 40] [--points 256] [--device cpu] [--json FILE]
 
 The twin is the paper's method written down without the exact algebra: tokens repeated for every query time before the
-first modulation block, coordinates encoded for every sample, values and heads projected apart, fields of both patch
-sizes concatenated. It computes the same function from the same modules, which the script checks before it times.
+first modulation block, time and space concatenated and encoded for every sample, keys multiplied by a mask of ones (as
+linear transformers with padding do), values and heads projected apart, fields of both patch sizes concatenated. It
+computes the same function from the same modules, which the script checks before it times.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def twin_attention(attention: LinearAttention, tokens: Tensor) -> Tensor:
     split = "... s (h e) -> ... h s e"
     queries = positive(rearrange(attention.query(tokens), split, h=attention.heads))
     keys = positive(rearrange(attention.key(tokens), split, h=attention.heads))
+    keys = keys * tokens.new_ones(tokens.shape[:-1])[..., None, :, None]
     values = rearrange(attention.value(tokens), split, h=attention.heads)
     state = torch.einsum("...sk,...se->...ke", keys, values)
     normaliser = 1 / (torch.einsum("...sk,...k->...s", queries, keys.sum(-2)) + 1e-6)
@@ -52,6 +54,18 @@ def twin_block(block: ModulationBlock, tokens: Tensor, coordinates: Tensor) -> T
         field = field + block.branch.residual(F.gelu(field))
     modulated = block.modulation_norm(attended + block.out(positive(block.scale(attended)) * field))
     return block.mlp_norm(modulated + block.mlp(modulated))
+
+
+def twin_coordinates(model: VCNeF, grid: Tensor, t: Tensor) -> Tensor:
+    encode = model.coordinates
+    if hasattr(encode, "patches"):
+        half = encode.half
+        space, time_features = encode.encode_space(grid)[..., half:], encode.encode_time(t)[..., :half]
+    else:
+        space, time_features = grid.flatten(1, -2), t.unsqueeze(-1)
+    shape = (t.shape[0], t.shape[1], space.shape[1], -1)
+    joined = torch.cat((time_features.unsqueeze(2).expand(shape), space.unsqueeze(1).expand(shape)), dim=-1)
+    return joined if hasattr(encode, "patches") else encode.linear(joined)
 
 
 def twin_decoder(model: VCNeF, tokens: Tensor, sides: tuple[int, ...]) -> Tensor:
@@ -74,9 +88,7 @@ def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> T
         attended = block.attention_norm(tokens + twin_attention(block.attention, tokens))
         tokens = block.mlp_norm(attended + block.mlp(attended))
     tokens = model.blocks[-1](tokens).unsqueeze(1).repeat(1, times, 1, 1)
-    space = model.coordinates.encode_space(grid.expand(batch, *grid.shape))
-    time_features = model.coordinates.encode_time(t.expand(batch, times))
-    coordinates = time_features.unsqueeze(2) + space.unsqueeze(1)
+    coordinates = twin_coordinates(model, grid.expand(batch, *grid.shape), t.expand(batch, times))
     for block in model.modulations:
         tokens = twin_block(block, tokens, coordinates)
     return twin_decoder(model, tokens, u0.shape[1:-1])
@@ -118,7 +130,7 @@ def compare(args: argparse.Namespace, variant: str) -> dict[str, float | str]:
         functions = {"twin forward": plain, "our forward": model, "our predict": model.predict}
         inference = seconds({k: partial(f, *inputs) for k, f in functions.items()}, args.device, args.repeats)
     functions = {"twin step": plain, "our step": model}
-    training = seconds({k: partial(step, f, model, *inputs) for k, f in functions.items()}, args.device, args.repeats)
+    training = seconds({k: partial(step, f, model, *inputs) for k, f in functions.items()}, args.device, args.steps)
     return {
         "variant": variant,
         "largest difference": difference,
@@ -137,7 +149,8 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=40)
     parser.add_argument("--points", type=int, default=256, help="points a side")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=7, help="timed forward passes of each kind")
+    parser.add_argument("--steps", type=int, default=2, help="timed training steps of each kind")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
 
@@ -146,7 +159,7 @@ def main() -> None:
         print(f"{name:20s}", *(f"{v:>10.3g}" if isinstance(v, float) else f"{v:>10s}" for v in (r[name] for r in rows)))
     if args.json:
         where = {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.processor()}
-        case = {key: getattr(args, key) for key in ("ndim", "batch", "times", "points", "device", "repeats")}
+        case = {key: getattr(args, key) for key in ("ndim", "batch", "times", "points", "device", "repeats", "steps")}
         args.json.write_text(json.dumps({"case": case, **where, "rows": rows}, indent=2))
 
 

@@ -84,7 +84,10 @@ def test_queries_and_symmetries_of_the_data_section():
     [
         ("epoch=3", "There is no setting 'epoch'; did you mean train.epochs or train.step_epochs?"),
         ("zzz=3", "There is no setting 'zzz'; write one of model.options.variant, "),
-        ("train.epoch=3", "train has no key 'epoch'; did you mean epochs or step_epochs? Its keys: epochs, minutes, "),
+        (
+            "train.epoch=3",
+            "train has no key 'epoch'. Did you mean 'epochs' or 'step_epochs'? There are epochs, minutes, ",
+        ),
         ("train.epochs=many", "train.epochs is 'many'; expected a whole number."),
         ("train.minutes=soon", "train.minutes is 'soon'; expected a number."),
         ("train.compile=maybe", "train.compile is 'maybe'; expected true or false."),
@@ -95,11 +98,11 @@ def test_queries_and_symmetries_of_the_data_section():
         ("data.space_stride=0", "space_stride is 0; expected a positive whole number."),
         ("data={log: [u], normalise: false}", "log names u, but normalise is false. Set normalise, or leave out log."),
         ("data.random_starts=0.5", "random_starts needs times, e.g. times=8"),
-        ("model.name=vcnf", "There is no model 'vcnf'; did you mean vcnef? Known models: vcnef"),
-        ("model.options.widht=3", "Model 'vcnef' has no option 'widht'; did you mean width? Its options: variant, "),
+        ("model.name=vcnf", "There is no model 'vcnf'. Did you mean 'vcnef'? There are vcnef"),
+        ("model.options.widht=3", "Model 'vcnef' has no option 'widht'. Did you mean 'width'? There are variant, "),
         ("model.options.width=wide", "model.options.width is 'wide'; expected a whole number."),
         ("model.options=3", "model.options is 3; expected keys with values."),
-        ("data.symmetries=[shft]", "data.symmetries has 'shft'; did you mean shift? There are shift, reflect, "),
+        ("data.symmetries=[shft]", "data.symmetries has 'shft'. Did you mean 'shift'? There are shift, reflect, "),
         ("data.symmetries=[galilean]", "The symmetry galilean lacks speed; write galilean: {speed: value}."),
         ("data.symmetries=[{galilean: {speed: fast}}]", "galilean.speed is 'fast'; expected a number."),
         ("data.symmetries=[{shift: {step: 2}}]", "The symmetry shift has no option 'step'"),
@@ -122,7 +125,7 @@ def test_what_is_said_of_a_wrong_setting(setting, message):
     [
         (
             "trian:\n  epochs: 3\n",
-            "A configuration has no key 'trian'; did you mean train? Its keys: model, data, train.",
+            "A configuration has no key 'trian'. Did you mean 'train'? There are model, data, train.",
         ),
         ("- 3\n", "A configuration is [3]; expected keys with values (model, data, train)."),
         ("train: 3\n", "train is 3; expected keys with values (epochs, minutes, "),

@@ -8,11 +8,12 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid"}
+GROUND = {"problem", "grid", "suggest"}
 
 MAY_USE = {
     "problem": set(),
     "grid": set(),
+    "suggest": set(),
     "nn": {"kernels"},
     "kernels": set(),
     "pde": set(),

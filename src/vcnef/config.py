@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from inspect import signature
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -15,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, field_
 from vcnef.data import Affine, Galilean, Permute, Queries, Reflect, Shift, View
 from vcnef.data.augment import Symmetry
 from vcnef.data.splits import VALID_SHARE
-from vcnef.models.registry import MODELS
-from vcnef.presets import find_preset, nearest
+from vcnef.models.registry import MODELS, option_names
+from vcnef.presets import find_preset
+from vcnef.suggest import suggestion
 from vcnef.training.recipe import Recipe
 
 SYMMETRIES = {kind.__name__.lower(): kind for kind in (Shift, Reflect, Permute, Galilean, Affine)}
@@ -45,7 +45,7 @@ class ModelSection(Section):
     @classmethod
     def _known(cls, name: str) -> str:
         if name not in MODELS:
-            raise ValueError(f"There is no model {name!r}{nearest(name, MODELS)} Known models: {', '.join(MODELS)}.")
+            raise ValueError(f"There is no model {name!r}. {suggestion(name, MODELS)}")
         return name
 
     @field_validator("options")
@@ -172,16 +172,10 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def option_names(model: str) -> list[str]:
-    """The options of a model's builder."""
-    return [name for name, each in signature(MODELS[model]).parameters.items() if each.kind is each.KEYWORD_ONLY]
-
-
 def _symmetry(entry: Any) -> Symmetry:
     name, options = next(iter(entry.items())) if isinstance(entry, Mapping) and len(entry) == 1 else (entry, None)
     if not isinstance(name, str) or name not in SYMMETRIES:
-        hint = nearest(str(name), SYMMETRIES)
-        raise ValueError(f"data.symmetries has {entry!r}{hint} There are {', '.join(SYMMETRIES)}.")
+        raise ValueError(f"data.symmetries has {entry!r}. {suggestion(str(name), SYMMETRIES)}")
     kind, options = SYMMETRIES[name], options or {}
     keys = [field.name for field in fields(kind) if field.name != "equations"]
     _check_keys(f"The symmetry {name}", options, keys, "option")
@@ -192,12 +186,11 @@ def _symmetry(entry: Any) -> Symmetry:
 
 
 def _check_keys(what: str, values: Any, known: Iterable[str], kind: str = "key") -> None:
-    names = ", ".join(known)
     if not isinstance(values, Mapping):
-        raise ValueError(f"{what} is {values!r}; expected {kind}s with values ({names}).")
+        raise ValueError(f"{what} is {values!r}; expected {kind}s with values ({', '.join(known)}).")
     for key in values:
         if key not in known:
-            raise ValueError(f"{what} has no {kind} {key!r}{nearest(str(key), known)} Its {kind}s: {names or 'none'}.")
+            raise ValueError(f"{what} has no {kind} {key!r}. {suggestion(str(key), known)}")
 
 
 def _typed(place: str, kind: Any, value: Any) -> Any:

@@ -8,8 +8,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from vcnef.config import Config, option_names
+from vcnef.config import Config
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
+from vcnef.models.registry import option_names
 from vcnef.surrogate import Surrogate
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
 from vcnef.training.fit import Run

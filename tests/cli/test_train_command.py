@@ -96,13 +96,13 @@ def test_own_arrays_and_a_yaml_file(vcnef, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"preset": "debug/vcnf1d"}, "There is no preset 'debug/vcnf1d'; did you mean debug/vcnef1d or "),
+        ({"preset": "debug/vcnf1d"}, "There is no preset 'debug/vcnf1d'. Did you mean 'debug/vcnef1d' or "),
         ({"preset": "mine.yaml"}, "There is no file mine.yaml. Give the path of a YAML file or a preset's name."),
         ({"preset": "debug/vcnef2d"}, "The configuration is for 2D data, but burgers is 1D. Choose a preset for 1D"),
         ({"--data": "no.hdf5"}, "There is no file no.hdf5."),
         ({"--data": "notes.txt"}, "notes.txt"),
-        ({"--set": "train.epoch=3"}, "train has no key 'epoch'; did you mean epochs or "),
-        ({"--set": "model.options.widht=3"}, "Model 'vcnef' has no option 'widht'; did you mean width?"),
+        ({"--set": "train.epoch=3"}, "train has no key 'epoch'. Did you mean 'epochs' or "),
+        ({"--set": "model.options.widht=3"}, "Model 'vcnef' has no option 'widht'. Did you mean 'width'?"),
         ({"--set": "epochs"}, "'epochs' is not understood; write name=value, e.g. train.epochs=50."),
         ({"--set": "symmetries=[affine]"}, "Affine is no symmetry of 'burgers'; it is one of advection."),
         ({"--set": "data.times=9"}, "The data have 5 frames; "),

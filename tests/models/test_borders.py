@@ -75,8 +75,8 @@ def test_a_chunk_needs_a_point(model):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"atention": "linear"}, "no option 'atention'; did you mean attention"),
-        ({"banana": 1}, "no option 'banana'. Its options: variant, width"),
+        ({"atention": "linear"}, "no option 'atention'. Did you mean 'attention'"),
+        ({"banana": 1}, "no option 'banana'. Use one of variant, width"),
         ({"ndim": 4}, "ndim is 4; expected one of 1, 2, 3"),
         ({"variant": "arxiv"}, "variant is 'arxiv'; expected one of 'paper', 'release'"),
         ({"attention": "flash"}, "attention is 'flash'; expected one of 'linear', 'softmax', 'none'"),
@@ -95,7 +95,7 @@ def test_wrong_options(options, message):
 
 
 def test_unknown_model():
-    with pytest.raises(ValueError, match="no model 'vcnet'; did you mean vcnef"):
+    with pytest.raises(ValueError, match=r"no model 'vcnet'. Did you mean 'vcnef'"):
         vcnef.build("vcnet", ndim=1, channels=1)
 
 

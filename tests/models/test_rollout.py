@@ -84,5 +84,5 @@ def test_fno_refuses_what_it_cannot_be(monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match="ndim is 4; expected 1, 2 or 3"):
         vcnef.build("fno", ndim=4, channels=1)
-    with pytest.raises(ValueError, match="no option 'mode'; did you mean modes"):
+    with pytest.raises(ValueError, match=r"no option 'mode'. Did you mean 'modes'"):
         vcnef.build("fno", ndim=1, channels=1, mode=3)

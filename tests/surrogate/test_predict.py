@@ -105,7 +105,7 @@ BURGERS = {
     "nan": ({"u0": np.full((1, 8, 1), np.nan)}, r"u0 has 8 non-finite values among 8; expected finite numbers"),
     "unknown": (
         {"params": {"mu": 1.0}},
-        r"There is no parameter 'mu'; did you mean nu\? The parameters of burgers are: nu",
+        r"There is no parameter 'mu' of burgers. Did you mean 'nu'\? There are nu",
     ),
     "missing": ({"params": None}, r"The parameter nu \(trained on 0.001 to 0.1\) is missing. Pass params=\{'nu': …\}"),
     "unnamed": ({"params": 0.01}, r"params is float; expected values by name, e.g. params=\{'nu': 0.002\}"),

@@ -111,7 +111,7 @@ DAMAGES = {
     ),
     "unknown model": (
         lambda f: _config(f, lambda r: r["model"].update(name="vcnff")),
-        r"no model 'vcnff'; did you mean",
+        r"no model 'vcnff'. Did you mean",
     ),
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from vcnef.suggest import suggestion
+
 
 def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, Any]:
     """Values by name: `nu=0.001` a number, `nu=0.001,0.01` a list, `nu=0.001:1` a (low, high) range."""
@@ -23,8 +25,6 @@ def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, 
 
 def share_out(settings: Mapping[str, Any], *known: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
     """The settings that belong to each of several groups of known names."""
-    from vcnef.pde.equation import suggestion
-
     names = [name for group in known for name in group]
     for name in settings:
         if name not in names:

@@ -14,6 +14,7 @@ from torch import Tensor
 from vcnef.data.names import Value, public_name
 from vcnef.grid import axes, cell_centres
 from vcnef.problem import Problem
+from vcnef.suggest import suggestion
 
 BATCH_BYTES = {"cpu": 64 * 2**20, "cuda": 4 * 2**30}
 """Bytes of fields that are solved at once where no batch is given."""
@@ -182,8 +183,6 @@ def _value(name: str, value: Any) -> Value:
 
 
 def _check_names(kind: str, given: Mapping[str, Any], known: Mapping[str, Any], equation: Equation) -> None:
-    from vcnef.pde.equation import suggestion
-
     for name in given:
         if name not in known:
             raise ValueError(f"{equation.name} has no {kind} {name!r}. {suggestion(name, known)}")

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-POINTS_PER_CHUNK = {False: 2**13, True: 2**22}
+POINTS_PER_CHUNK = {False: 2**14, True: 2**22}
 """Points in flight by default in `predict`, without and with a GPU: fewer than fit, so that caches are used too."""
 
 
@@ -88,9 +88,6 @@ class Stepper(nn.Module):
         params: Float[Tensor, "b p"] | None = None,
     ) -> Float[Tensor, "b *x c"]:
         """The next frame."""
-
-    def step(self, u: Tensor, grid: Tensor, params: Tensor | None = None) -> Tensor:
-        return self(u, grid, params)
 
 
 def _chunk_sizes(u0: Tensor, points_per_chunk: int | None, least_times: int) -> tuple[int, int]:

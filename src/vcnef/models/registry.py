@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 from vcnef.models.fno import fno
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.vcnef import vcnef
+from vcnef.suggest import suggestion
 
 MODELS: dict[str, Callable[..., TrajectoryModel]] = {"vcnef": vcnef, "fno": fno}
 """Name -> builder(ndim, channels, params, **options)."""
@@ -20,23 +20,22 @@ def list_models() -> dict[str, str]:
     return {name: inspect.getdoc(builder).split("\n")[0] for name, builder in MODELS.items()}
 
 
+def option_names(name: str) -> list[str]:
+    """The options of a model's builder."""
+    parameters = inspect.signature(MODELS[name]).parameters
+    return [option for option, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
+
+
 def build(name: str, *, ndim: int, channels: int, params: int = 0, **options: Any) -> TrajectoryModel:
     """Build a model by name for `ndim` dimensions, `channels` fields and `params` PDE parameters.
 
     Options are those of the model's own builder; sizes default to the paper's for that `ndim`.
     """
     if name not in MODELS:
-        raise ValueError(f"There is no model {name!r}{_nearest(name, MODELS)} Known models: {', '.join(MODELS)}.")
+        raise ValueError(f"There is no model {name!r}. {suggestion(name, MODELS)}")
     builder = MODELS[name]
-    known = [option for option, p in inspect.signature(builder).parameters.items() if p.kind is p.KEYWORD_ONLY]
+    known = option_names(name)
     for option in options:
         if option not in known:
-            raise ValueError(
-                f"Model {name!r} has no option {option!r}{_nearest(option, known)} Its options: {', '.join(known)}."
-            )
+            raise ValueError(f"Model {name!r} has no option {option!r}. {suggestion(option, known)}")
     return builder(ndim, channels, params, **options)
-
-
-def _nearest(word: str, known: Any) -> str:
-    close = get_close_matches(word, known, n=2)
-    return f"; did you mean {' or '.join(close)}?" if close else "."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 from vcnef.grid import cell_centres
 from vcnef.pde.initial import Draws
 from vcnef.problem import Problem
+from vcnef.suggest import suggestion
 
 
 @runtime_checkable
@@ -107,11 +107,3 @@ def _check_names(kind: str, given: Mapping[str, object], known: Mapping[str, obj
     for name in given:
         if name not in known:
             raise ValueError(f"{equation!r} has no {kind} {name!r}. {suggestion(name, known)}")
-
-
-def suggestion(name: str, known: Mapping[str, object] | Sequence[str]) -> str:
-    """A sentence that names what was probably meant, or else everything there is."""
-    near = get_close_matches(name, list(known), n=2, cutoff=0.5)
-    if near:
-        return f"Did you mean {' or '.join(map(repr, near))}? There are {', '.join(known)}."
-    return f"Use one of {', '.join(known)}."

@@ -14,7 +14,8 @@ from torch import Tensor
 from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
-from vcnef.pde.equation import Equation, suggestion
+from vcnef.pde.equation import Equation
+from vcnef.suggest import suggestion
 
 EQUATIONS: Mapping[str, Callable[[str], Equation]] = MappingProxyType(
     {

@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.pde.equation import Equation, suggestion
+from vcnef.pde.equation import Equation
 from vcnef.pde.finite_volume import per_sample
 from vcnef.pde.fluxes import LAWS, LAWS_2022, METHODS, Law, Method
 from vcnef.pde.registry import FEWEST_CELLS, equation
+from vcnef.suggest import suggestion
 
 
 def residual(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
+
+from vcnef.suggest import suggestion
 
 FOLDER = Path(__file__).parent
 
@@ -19,17 +19,8 @@ def find_preset(name: str) -> Path:
     """The file of a preset."""
     presets = list_presets()
     if name not in presets:
-        raise ValueError(
-            f"There is no preset {name!r}{nearest(name, presets)} "
-            "List them with `vcnef presets`, or give the path of a YAML file."
-        )
+        raise ValueError(f"There is no preset {name!r}. {suggestion(name, presets)} Or give the path of a YAML file.")
     return FOLDER / f"{name}.yaml"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown word: what was probably meant."""
-    close = get_close_matches(word, list(known), n=2)
-    return f"; did you mean {' or '.join(close)}?" if close else "."
 
 
 def _headline(path: Path) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from vcnef.data.arrays import as_tensor, make_grid, make_params
 from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, SYNONYMS, TIME
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
+from vcnef.suggest import suggestion
 
 MARGIN = 0.1
 """Fields may leave the range seen in training by this part of it before a doubt is voiced."""
@@ -121,10 +121,8 @@ def _params(problem: Problem, params: Any, samples: int) -> Float[Tensor, "b p"]
         raise ValueError(f"params is {type(given).__name__}; expected values by name, e.g. params={{'nu': 0.002}}.")
     for name in given:
         if name not in problem.parameters:
-            close = get_close_matches(str(name), problem.parameters, n=1, cutoff=0.5)
-            hint = f"; did you mean {close[0]}?" if close else "."
-            known = ", ".join(problem.parameters) or "none"
-            raise ValueError(f"There is no parameter {name!r}{hint} The parameters of {problem.name} are: {known}.")
+            known = suggestion(str(name), problem.parameters)
+            raise ValueError(f"There is no parameter {name!r} of {problem.name}. {known}")
     values = {}
     for name in problem.parameters:
         low, high = problem.ranges.get(name, (0.0, 1.0))

@@ -40,13 +40,13 @@ class Curriculum:
         params = batch.params if model.params else None
         state, answers = batch.u0, []
         for _ in range(free):
-            state = model.stepper.step(state, batch.grid, params)
+            state = model.stepper(state, batch.grid, params)
             answers.append(state)
         pred = torch.stack(answers, dim=1)
         if given := batch.u.shape[1] - free:
             inputs = frames[:, free:-1].flatten(0, 1)
             repeated = None if params is None else params.repeat_interleave(given, dim=0)
-            forced = model.stepper.step(inputs, batch.grid, repeated)
+            forced = model.stepper(inputs, batch.grid, repeated)
             pred = torch.cat([pred, forced.unflatten(0, (len(batch), given))], dim=1)
         return self.error(pred, batch.u)
 
@@ -72,8 +72,8 @@ class PushForward:
         target = torch.stack([frames[row, frame + pushes + 1] for row, frame in enumerate(start)])
         with torch.no_grad():
             for _ in range(pushes):
-                state = model.stepper.step(state, batch.grid, params)
-        pred = model.stepper.step(state, batch.grid, params)
+                state = model.stepper(state, batch.grid, params)
+        pred = model.stepper(state, batch.grid, params)
         return self.error(pred[:, None], target[:, None])
 
 
