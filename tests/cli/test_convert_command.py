@@ -6,21 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from vcnef.cli import main
 from vcnef.surrogate import Surrogate
 
 GOLDEN = Path(__file__).parent.parent / "models" / "golden"
-
-
-@pytest.fixture
-def vcnef(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

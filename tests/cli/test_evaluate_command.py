@@ -6,23 +6,11 @@ import re
 import pytest
 import torch
 
-from vcnef.cli import main
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
 from vcnef.surrogate import Surrogate
 
 TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
-
-
-@pytest.fixture
-def vcnef(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -7,23 +7,11 @@ import sys
 import pytest
 import torch
 
-from vcnef.cli import main
 from vcnef.cli._progress import _lines
 from vcnef.cli._settings import parse_settings
 from vcnef.data import open as open_data
 
 SMALL = ["--samples", "4", "--resolution", "32", "--frames", "3", "--horizon", "0.05", "--device", "cpu"]
-
-
-@pytest.fixture
-def vcnef(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
 
 
 def test_a_file_under_the_given_name(vcnef, tmp_path):

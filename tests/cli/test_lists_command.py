@@ -1,22 +1,8 @@
 """`vcnef models` and `vcnef presets`: one line for each, readable on a terminal and in a file."""
 
-import pytest
-
-from vcnef.cli import main
 from vcnef.cli._tables import print_table
 from vcnef.models.registry import MODELS
 from vcnef.presets import list_presets
-
-
-@pytest.fixture
-def vcnef(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
 
 
 def test_models(vcnef):

@@ -8,7 +8,6 @@ import pytest
 import torch
 import xarray as xr
 
-from vcnef.cli import main
 from vcnef.data import from_arrays
 from vcnef.data import open as open_data
 from vcnef.surrogate import Surrogate
@@ -17,17 +16,6 @@ TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
 X = (np.arange(16) + 0.5) / 16
 U0 = np.stack([np.sin(2 * np.pi * X), np.cos(2 * np.pi * X)])[..., None].astype(np.float32)
 ASK = ("--times", "0:1:5", "--device", "cpu")
-
-
-@pytest.fixture
-def vcnef(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture(scope="module")

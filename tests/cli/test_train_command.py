@@ -16,17 +16,6 @@ from vcnef.workflow import load
 SMALL = ["--samples", "10", "--resolution", "16", "--frames", "5", "--horizon", "0.05", "--device", "cpu"]
 
 
-@pytest.fixture
-def vcnef(capsys):
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def burgers(tmp_path_factory):
     path = tmp_path_factory.mktemp("data") / "burgers.hdf5"
