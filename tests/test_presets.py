@@ -96,8 +96,8 @@ def test_presets_for_own_data_normalise_and_minimise_what_is_measured(name):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("burger/vcnf", "Did you mean 'burgers/vcnef' or 'burgers/vcnef_r'?"),
-        ("burgers", "Did you mean 'burgers/"),
+        ("burger/vcnf", ". Did you mean 'burgers/vcnef' or 'burgers/vcnef_r'? List them with `vcnef presets`"),
+        ("burgers", ". Did you mean 'burgers/"),
         ("zzz", ". List them with `vcnef presets`, or give the path of a YAML file."),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vcnef.suggest import suggestion
+from vcnef.suggest import nearest
 
 FOLDER = Path(__file__).parent
 
@@ -19,7 +19,8 @@ def find_preset(name: str) -> Path:
     """The file of a preset."""
     presets = list_presets()
     if name not in presets:
-        raise ValueError(f"There is no preset {name!r}. {suggestion(name, presets)} Or give the path of a YAML file.")
+        hints = (nearest(name, presets), "List them with `vcnef presets`, or give the path of a YAML file.")
+        raise ValueError(f"There is no preset {name!r}. {' '.join(filter(None, hints))}")
     return FOLDER / f"{name}.yaml"
 
 
