@@ -146,6 +146,10 @@ class Config(Section):
             section[key] = changes[name]
         return self.parse(values)
 
+    def view(self) -> dict[str, Any]:
+        """Which frames and points are seen, as `vcnef.open` and `Trajectories.view` take it."""
+        return {name: getattr(self.data, name) for name in ("space_stride", "time_stride", "horizon")}
+
     def to_dict(self) -> dict[str, Any]:
         """The same as nested dictionaries that YAML and JSON can hold; `parse` is the inverse."""
         return self.model_dump(mode="json")

@@ -177,7 +177,7 @@ def _as_trajectories(data: Any, **given: Any) -> Data:
 
 
 def _view(data: Data, config: Config) -> Data:
-    asked = {name: getattr(config.data, name) for name in VIEW}
+    asked = config.view()
     if asked == VIEW:
         return data
     if isinstance(data, StoredTrajectories):

@@ -57,8 +57,7 @@ def _train(name: str, data: Path, folder: Path, minutes: float) -> Run:
     from vcnef.data import open as open_data
 
     config = Config.load(f"demo/{name}").override({"train.minutes": minutes})
-    view = {key: getattr(config.data, key) for key in workflow.VIEW}
-    trajectories = open_data(data, **view)
+    trajectories = open_data(data, **config.view())
     typer.echo(f"2. Training {name} for {minutes:.1f} minutes on {trajectories.split('train')}.")
     # A demo that is run again shows the same thing again.
     shutil.rmtree(folder, ignore_errors=True)

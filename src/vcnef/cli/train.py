@@ -57,8 +57,7 @@ def train(
     given = parse_settings(params, "--param") if params else None
     chosen = Config.load(preset) if preset else workflow.suited_config(open_data(files, params=given, stream=True))
     config = chosen.override(settings or [])
-    view = {name: getattr(config.data, name) for name in workflow.VIEW}
-    trajectories = open_data(files, **view, params=given)
+    trajectories = open_data(files, **config.view(), params=given)
     with training_progress(config.train.epochs) as report:
         try:
             run = workflow.train(
