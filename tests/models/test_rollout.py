@@ -86,3 +86,19 @@ def test_fno_refuses_what_it_cannot_be(monkeypatch):
         vcnef.build("fno", ndim=4, channels=1)
     with pytest.raises(ValueError, match=r"no option 'mode'. Did you mean 'modes'"):
         vcnef.build("fno", ndim=1, channels=1, mode=3)
+
+
+class Counting(Stepper):
+    """The number of the frame, which it learns from the time; three frames at once."""
+
+    ndim, channels, params, frames = 1, 1, 0, 3
+
+    def advance(self, u, grid, params, t):
+        first = (t * 8).round()[:, None, None, None]
+        return (first + torch.arange(1.0, 4.0)[:, None, None]).expand(-1, -1, *u.shape[1:])
+
+
+def test_frames_that_come_in_bundles_are_on_the_same_clock():
+    model = Rollout(Counting(), steps=8)
+    u = model(torch.zeros(2, 5, 1), torch.rand(5, 1), torch.tensor([0.125, 0.5, 1.0]))
+    torch.testing.assert_close(u[0, :, 0, 0], torch.tensor([1.0, 4.0, 8.0]))

@@ -79,6 +79,8 @@ class Stepper(nn.Module):
     ndim: int
     channels: int
     params: int
+    frames = 1
+    """Frames that one call of `advance` gives."""
 
     @abstractmethod
     def forward(
@@ -88,6 +90,17 @@ class Stepper(nn.Module):
         params: Float[Tensor, "b p"] | None = None,
     ) -> Float[Tensor, "b *x c"]:
         """The next frame."""
+
+    def advance(
+        self,
+        u: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "_ *x D"],
+        params: Float[Tensor, "b p"] | None,
+        t: Float[Tensor, " b"],
+    ) -> Float[Tensor, "b k *x c"]:
+        """The next `frames` frames after time `t`; a stepper that gives several at once, or needs to know the time,
+        has its own."""
+        return self(u, grid, params).unsqueeze(1)
 
 
 def _chunk_sizes(u0: Tensor, points_per_chunk: int | None, least_times: int) -> tuple[int, int]:

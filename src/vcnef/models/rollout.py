@@ -40,10 +40,13 @@ class Rollout(TrajectoryModel):
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         frames = self._frames(t)
-        states = [latent.u0]
-        for _ in range(int(frames.max()) if frames.numel() else 0):
-            states.append(self.stepper(states[-1], latent.grid, latent.params))
-        return pick_frames(torch.stack(states, dim=1), frames.to(t.device))
+        last = int(frames.max()) if frames.numel() else 0
+        parts, state = [latent.u0[:, None]], latent.u0
+        for start in range(0, last, self.stepper.frames):
+            now = state.new_full((len(state),), start / self.steps)
+            parts.append(self.stepper.advance(state, latent.grid, latent.params, now))
+            state = parts[-1][:, -1]
+        return pick_frames(torch.cat(parts, dim=1), frames.to(t.device))
 
     def _frames(self, t: Tensor) -> Tensor:
         """The number of the frame at each time, on the host, which must know how far to go."""

@@ -55,7 +55,8 @@ class Curriculum:
 class PushForward:
     """One step with a gradient, from a random frame, after none or one step without: MP-PDE's push-forward.
 
-    A sample costs one or two steps here, not a trajectory: a run wants as many times more epochs as there are frames.
+    A step is as many frames as the stepper gives at once. A sample costs one or two steps here, not a trajectory: a run
+    wants as many times more epochs as there are frames.
     """
 
     error: Error
@@ -65,16 +66,19 @@ class PushForward:
     def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         params = batch.params if model.params else None
-        pushes = int(torch.randint(2, ())) if progress > self.warm_up and frames.shape[1] > 2 else 0
+        stepper, bundle = model.stepper, model.stepper.frames
+        pushes = int(torch.randint(2, ())) if progress > self.warm_up and frames.shape[1] > 2 * bundle else 0
         # Drawn on the host, so that no step waits for the device.
-        start = torch.randint(frames.shape[1] - 1 - pushes, (len(batch),)).tolist()
-        state = torch.stack([frames[row, frame] for row, frame in enumerate(start)])
-        target = torch.stack([frames[row, frame + pushes + 1] for row, frame in enumerate(start)])
+        start = torch.randint(frames.shape[1] - (1 + pushes) * bundle, (len(batch),))
+        rows = torch.arange(len(batch))
+        state, now = frames[rows, start], (start / model.steps).to(frames)
         with torch.no_grad():
             for _ in range(pushes):
-                state = model.stepper(state, batch.grid, params)
-        pred = model.stepper(state, batch.grid, params)
-        return self.error(pred[:, None], target[:, None])
+                state = stepper.advance(state, batch.grid, params, now)[:, -1]
+                now = now + bundle / model.steps
+        pred = stepper.advance(state, batch.grid, params, now)
+        first = start[:, None] + pushes * bundle + 1
+        return self.error(pred, frames[rows[:, None], first + torch.arange(bundle)])
 
 
 def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> None:
@@ -83,6 +87,11 @@ def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> No
         raise ValueError(
             f"unroll={unroll!r} is for models that step from frame to frame; {type(model).__name__} gives a whole "
             "trajectory at once. Use unroll='full'."
+        )
+    if unroll == "curriculum" and model.stepper.frames > 1:
+        raise ValueError(
+            f"unroll='curriculum' is for models that give one frame at a time; this one gives {model.stepper.frames}. "
+            "Use unroll='full' or 'push_forward'."
         )
     if queries.times is not None:
         raise ValueError(
