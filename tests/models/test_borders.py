@@ -102,3 +102,17 @@ def test_unknown_model():
 def test_models_are_listed_with_a_line_each():
     assert all(line and "\n" not in line for line in vcnef.list_models().values())
     assert "vcnef" in vcnef.list_models()
+
+
+def test_options_beyond_the_paper_that_cannot_be():
+    sizes = {"ndim": 2, "channels": 1, "width": 8, "heads": 2}
+    with pytest.raises(
+        ValueError, match=r"frequencies is 2 with patches \(4, 16\) and lengths .*; expected no patches"
+    ):
+        vcnef.build("vcnef", **sizes, frequencies=2, lengths=(1.0, 1.0))
+    with pytest.raises(ValueError, match=r"lengths None; expected no patches, .* and 2 lengths of the domain"):
+        vcnef.build("vcnef", **sizes, frequencies=2, patches=())
+    with pytest.raises(
+        ValueError, match=r"local is 1 with sides \(7,\); a stencil needs a regular grid. Give its 2 sides"
+    ):
+        vcnef.build("vcnef", **sizes, local=1, sides=(7,))

@@ -123,6 +123,30 @@ def test_every_option_runs_and_has_gradients_everywhere(ndim, patches, attention
     assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
 
 
+@pytest.mark.parametrize(("ndim", "options"), [(1, {"frequencies": 3, "lengths": (1.0,)}), (1, {}), (2, {})])
+def test_what_goes_beyond_the_paper_has_gradients_and_takes_finer_grids(ndim, options):
+    u0, grid, t, params = inputs(ndim)
+    sides = tuple(grid.shape[:-1])
+    model = tiny(ndim, local=1, sides=sides, **options).train()
+    assert any("local" in name for name, _ in model.named_parameters())
+    model(u0, grid, t, params).square().sum().backward()
+    assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    finer = cell_centres(((0.0, 1.0),) * ndim, tuple(2 * side for side in sides), dtype=torch.float64)
+    wide = u0
+    for axis in range(1, ndim + 1):
+        wide = wide.repeat_interleave(2, dim=axis)
+    assert model(wide, finer, t, params).shape == (len(u0), len(t), *finer.shape[:-1], u0.shape[-1])
+
+
+def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():
+    model, (u0, grid, t, params) = tiny(1, frequencies=2, lengths=(1.0,), local=2, sides=(24,)), inputs(1)
+    for block in (model.blocks[0], *model.modulations):
+        torch.nn.init.normal_(block.local.weight)
+    u = model(u0, grid, t, params)
+    torch.testing.assert_close(model(u0.roll(5, 1), grid.roll(5, 0), t, params), u.roll(5, 2))
+    torch.testing.assert_close(model(u0, grid + 1, t, params), u)
+
+
 def test_parameters_matter_and_times_matter():
     model, (u0, grid, t, params) = tiny(1), inputs(1)
     u = model(u0, grid, t, params)

@@ -2,7 +2,14 @@ import pytest
 import torch
 
 from vcnef.grid import cell_centres
-from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LearnableFourier, LinearCoordinates, sinusoidal
+from vcnef.nn.coordinates import (
+    Coordinates,
+    FourierCoordinates,
+    LearnableFourier,
+    LinearCoordinates,
+    PeriodicFeatures,
+    sinusoidal,
+)
 from vcnef.nn.modulation import CoordinateBranch
 
 
@@ -55,3 +62,13 @@ def test_gradients():
 def test_a_width_that_cannot_hold_the_points_is_refused():
     with pytest.raises(ValueError, match=r"Width 12 cannot hold a time and 2 points per patch. Choose a multiple of 8"):
         FourierCoordinates(2, 12, (4,), 2)
+
+
+def test_periodic_features_are_the_same_at_both_ends():
+    features = PeriodicFeatures(3, (2.0, 1.0), periodic=True)
+    ends = features(torch.tensor([[-1.0, 0.0], [1.0, 1.0]]))
+    assert ends.shape == (2, features.count) == (2, 12)
+    torch.testing.assert_close(ends[0], ends[1], atol=1e-5, rtol=0)
+    x = torch.tensor([[0.3, 0.0]])
+    torch.testing.assert_close(features(x)[0, 1], torch.sin(torch.tensor(2 * torch.pi * 2 * 0.3 / 2)))
+    assert PeriodicFeatures(3, (2.0,), periodic=False)(x[:, :1])[0, 0] == x[0, 0]

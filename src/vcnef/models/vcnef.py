@@ -11,19 +11,21 @@ from torch import Tensor, nn
 
 from vcnef.models.interface import TrajectoryModel
 from vcnef.nn.attention import ATTENTION
-from vcnef.nn.blocks import TransformerBlock
-from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LinearCoordinates
+from vcnef.nn.blocks import Transformer, TransformerBlock
+from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
 from vcnef.nn.decoders import PatchDecoder, PointDecoder
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
+from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.modulation import CoordinateBranch, ModulationBlock
 
 
 class Latent(NamedTuple):
-    """An encoded initial state: its tokens, the features of the points, and the sides of the grid."""
+    """An encoded initial state: its tokens, the features of the points, the sides of the grid and of the tokens'."""
 
     tokens: Float[Tensor, "b 1 s d"]
     space: Float[Tensor, "_ s d"]
     sides: tuple[int, ...]
+    layout: Layout
 
 
 class VCNeF(TrajectoryModel):
@@ -39,15 +41,17 @@ class VCNeF(TrajectoryModel):
         encoder: PointEncoder | PatchEncoder,
         coordinates: LinearCoordinates | FourierCoordinates,
         decoder: PointDecoder | PatchDecoder,
-        blocks: nn.Sequential,
+        blocks: Transformer,
         modulations: nn.ModuleList,
         *,
         ndim: int,
         channels: int,
         params: int,
+        features: PeriodicFeatures | nn.Identity,
     ) -> None:
         super().__init__()
         self.ndim, self.channels, self.params = ndim, channels, params
+        self.features = features
         self.encoder = encoder
         self.coordinates = coordinates
         self.blocks = blocks
@@ -60,15 +64,17 @@ class VCNeF(TrajectoryModel):
         grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> Latent:
-        per_sample = grid if grid.ndim == u0.ndim else grid.unsqueeze(0)
-        tokens = self.blocks(self.encoder(u0, per_sample, params))
-        return Latent(tokens.unsqueeze(1), self.coordinates.encode_space(per_sample), u0.shape[1:-1])
+        sides = u0.shape[1:-1]
+        layout = self.encoder.layout(sides)
+        points = self.features(grid if grid.ndim == u0.ndim else grid.unsqueeze(0))
+        tokens = self.blocks(self.encoder(u0, points, params), layout)
+        return Latent(tokens.unsqueeze(1), self.coordinates.encode_space(points), sides, layout)
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         coordinates = Coordinates(self.coordinates.encode_time(t if t.ndim == 2 else t.unsqueeze(0)), latent.space)
         tokens = latent.tokens
         for modulation in self.modulations:
-            tokens = modulation(tokens, coordinates)
+            tokens = modulation(tokens, coordinates, latent.layout)
         return self.decoder(tokens, latent.sides)
 
 
@@ -98,6 +104,10 @@ def vcnef(
     conditioning: str = "scale",
     periodic: bool = True,
     dropout: float = 0.0,
+    frequencies: int = 0,
+    lengths: tuple[float, ...] | None = None,
+    local: int = 0,
+    sides: tuple[int, ...] | None = None,
 ) -> VCNeF:
     """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
 
@@ -107,7 +117,12 @@ def vcnef(
     patches: patch sizes, e.g. (4, 16); () makes a token of every point, and points may then be scattered.
     attention: "linear", "softmax", or "none" (ablation).
     conditioning: "scale", or "scale_shift" (ablation).
-    periodic: how a grid whose sides are not whole patches is continued; of no effect otherwise.
+    periodic: how a grid is continued past its edges, by patches that are not whole and by `local`.
+
+    Beyond the paper:
+    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths`, in place of x.
+    local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
+        length on finer grids, which needs the `sides` of the training grid, in points.
     """
     _check_choice("ndim", ndim, SIZES)
     _check_choice("variant", variant, POINTS_PER_PATCH)
@@ -119,19 +134,37 @@ def vcnef(
     _check_sizes(0, params=params, depth=depth)
     if any(size < 2 or size % 2 for size in patches):
         raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
+    _check_sizes(0, frequencies=frequencies, local=local)
+    if frequencies and (patches or not lengths or len(lengths) != ndim):
+        raise ValueError(
+            f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
+            f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain."
+        )
+    if local and (not sides or len(sides) != ndim):
+        raise ValueError(
+            f"local is {local} with sides {sides}; a stencil needs a regular grid. Give its {ndim} sides in points."
+        )
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
-    patches, inputs, release = tuple(patches), channels + ndim + params, variant == "release"
+    patches, release = tuple(patches), variant == "release"
+    features = PeriodicFeatures(frequencies, tuple(lengths), periodic=periodic) if frequencies else nn.Identity()
+    inputs = channels + params + (features.count if frequencies else ndim)
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
     activation = nn.GELU if patches else partial(nn.ReLU, inplace=True)
 
     def attend() -> nn.Module | None:
         return None if attention == "none" else ATTENTION[attention](width, heads)
 
+    def mix() -> LocalMix | None:
+        if not local:
+            return None
+        grids = tuple(tuple(side / size for side in sides) for size in patches or (1,))
+        return LocalMix(width, local, grids, periodic=periodic)
+
     def modulate() -> ModulationBlock:
         branch = CoordinateBranch(width, activation, nonlinear=not release, residual=bool(patches))
         shift = conditioning == "scale_shift"
-        return ModulationBlock(width, attend(), branch, activation, shift=shift, dropout=dropout)
+        return ModulationBlock(width, attend(), branch, activation, shift=shift, dropout=dropout, local=mix())
 
     if patches:
         encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
@@ -139,18 +172,19 @@ def vcnef(
         decoder = PatchDecoder(ndim, width, channels, patches, shared_mlp=release)
     else:
         encoder = PointEncoder(inputs, width)
-        coordinates = LinearCoordinates(ndim, width)
+        coordinates = LinearCoordinates(features.count if frequencies else ndim, width)
         decoder = PointDecoder(width, channels)
-    blocks = [TransformerBlock(width, attend(), activation, dropout) for _ in range(depth)]
+    blocks = [TransformerBlock(width, attend(), activation, dropout, mix()) for _ in range(depth)]
     return VCNeF(
         encoder,
         coordinates,
         decoder,
-        nn.Sequential(*blocks, nn.LayerNorm(width)),
+        Transformer(width, blocks),
         nn.ModuleList(modulate() for _ in range(modulations)),
         ndim=ndim,
         channels=channels,
         params=params,
+        features=features,
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from jaxtyping import Float
 from torch import Tensor, nn
+
+from vcnef.nn.local import Layout, LocalMix
 
 Activation = Callable[[], nn.Module]
 
@@ -20,18 +22,42 @@ class FeedForward(nn.Sequential):
 class TransformerBlock(nn.Module):
     """z ← LN(z + Attn(z)); z ← LN(z + MLP(z)): post-norm, MLP four times as wide.
 
-    `attention=None` leaves the attention out (the paper's ablation); tokens then never see each other.
+    `attention=None` leaves the attention out (the paper's ablation); tokens then never see each other. `local`, which
+    the paper does not have, adds a mixing of neighbours to the attention.
     """
 
-    def __init__(self, width: int, attention: nn.Module | None, activation: Activation, dropout: float) -> None:
+    def __init__(
+        self,
+        width: int,
+        attention: nn.Module | None,
+        activation: Activation,
+        dropout: float,
+        local: LocalMix | None = None,
+    ) -> None:
         super().__init__()
         self.attention = attention
+        self.local = local
         self.attention_norm = nn.LayerNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
         self.mlp_norm = nn.LayerNorm(width)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+    def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout = ()) -> Float[Tensor, "*b s d"]:
         attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
+        if self.local is not None:
+            attended = attended + self.local(tokens, layout)
         attended = self.attention_norm(attended)
         return self.mlp_norm(attended + self.dropout(self.mlp(attended)))
+
+
+class Transformer(nn.Sequential):
+    """Blocks one after the other, and a norm at the end."""
+
+    def __init__(self, width: int, blocks: Iterable[TransformerBlock]) -> None:
+        super().__init__(*blocks, nn.LayerNorm(width))
+
+    def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
+        *blocks, norm = self
+        for block in blocks:
+            tokens = block(tokens, layout)
+        return norm(tokens)

@@ -24,12 +24,38 @@ class Coordinates(NamedTuple):
     space: Float[Tensor, "b_or_1 s d"]
 
 
-class LinearCoordinates(nn.Module):
-    """c = W (t ‖ x) + b, the paper's encoding of points; W has one column for t and the others for x."""
+class PeriodicFeatures(nn.Module):
+    """x ↦ (sin 2πk x/L, cos 2πk x/L) for k = 1 … `frequencies` and every axis, of length L: smooth across the edges.
 
-    def __init__(self, ndim: int, width: int) -> None:
+    In a domain that is not periodic x itself comes first, since its ends must be told apart.
+    """
+
+    def __init__(self, frequencies: int, lengths: tuple[float, ...], *, periodic: bool) -> None:
         super().__init__()
-        self.linear = nn.Linear(1 + ndim, width)
+        self.frequencies, self.lengths, self.periodic = frequencies, lengths, periodic
+
+    @property
+    def count(self) -> int:
+        return len(self.lengths) * (2 * self.frequencies + (not self.periodic))
+
+    def forward(self, grid: Float[Tensor, "*x D"]) -> Float[Tensor, "*x f"]:
+        parts = [] if self.periodic else [grid]
+        periods = torch.arange(1, self.frequencies + 1, device=grid.device, dtype=grid.dtype)
+        for axis, length in enumerate(self.lengths):
+            angles = grid[..., axis, None] * (2 * math.pi / length) * periods
+            parts += [angles.sin(), angles.cos()]
+        return torch.cat(parts, dim=-1)
+
+
+class LinearCoordinates(nn.Module):
+    """c = W (t ‖ x) + b, the paper's encoding of points; W has one column for t and the others for x.
+
+    `features` is the number of columns for x, or for what stands in its place.
+    """
+
+    def __init__(self, features: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(1 + features, width)
 
     def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
         return F.linear(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)

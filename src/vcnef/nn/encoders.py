@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.nn.local import Layout
 from vcnef.nn.patches import continue_field, continue_grid, whole_sides
 
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
@@ -26,6 +27,9 @@ class PointEncoder(nn.Module):
     def __init__(self, inputs: int, width: int) -> None:
         super().__init__()
         self.linear = nn.Linear(inputs, width)
+
+    def layout(self, sides: tuple[int, ...]) -> Layout:
+        return (sides,)
 
     def forward(
         self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
@@ -49,6 +53,10 @@ class PatchEncoder(nn.Module):
             nn.Sequential(conv(inputs, width // 2, size // 2, size // 2), nn.GELU(), conv(width // 2, width, 2, 2))
             for size in patches
         )
+
+    def layout(self, sides: tuple[int, ...]) -> Layout:
+        whole = whole_sides(sides, self.patches)
+        return tuple(tuple(side // size for side in whole) for size in self.patches)
 
     def forward(
         self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None

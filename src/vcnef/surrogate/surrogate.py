@@ -167,7 +167,10 @@ def _facts(name: str, options: Mapping[str, Any], train: Trajectories | StoredTr
     """Options that the data decide, where the model has them and nobody has set them."""
     builder = registry.MODELS.get(name)
     known = inspect.signature(builder).parameters if builder else {}
-    facts = {"steps": len(train.t) - 1} | ({} if train.problem.periodic else {"periodic": False})
+    lengths = tuple(high - low for low, high in train.problem.domain)
+    facts = {"steps": len(train.t) - 1, "lengths": lengths, "sides": tuple(train.grid.shape[:-1])}
+    if not train.problem.periodic:
+        facts["periodic"] = False
     return {option: value for option, value in facts.items() if option in known and option not in options}
 
 

@@ -1,0 +1,76 @@
+"""Mixing of neighbours on regular grids, by a stencil that keeps its physical length at every resolution."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import product
+from math import floor, prod
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+Layout = tuple[tuple[int, ...], ...]
+"""The sides of each of the grids whose tokens stand in one row."""
+
+
+class LocalMix(nn.Module):
+    """out_i = Σ_k w_k ∘ z(x_i + k h), |k| ≤ reach along every axis: a depth-wise convolution, zero at first.
+
+    h is the spacing of the `grids` it is made for, given by their sides in tokens: on a grid twice as fine the stencil
+    takes every second token, and between tokens it interpolates linearly. So a model meets a finer grid with the
+    stencil it has learnt. There is one for each of the grids whose tokens stand in one row.
+    """
+
+    def __init__(self, width: int, reach: int, grids: tuple[tuple[int | float, ...], ...], *, periodic: bool) -> None:
+        super().__init__()
+        self.reach, self.grids, self.periodic, self.ndim = reach, grids, periodic, len(grids[0])
+        self.weight = nn.Parameter(torch.zeros(len(grids), (2 * reach + 1) ** self.ndim, width))
+
+    def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
+        rows = tokens.split([prod(sides) for sides in layout], dim=-2)
+        fields = (row.unflatten(-2, sides) for row, sides in zip(rows, layout, strict=True))
+        mixed = [self._mix(*each) for each in zip(fields, self.weight, self.grids, strict=True)]
+        return torch.cat([field.flatten(-1 - self.ndim, -2) for field in mixed], dim=-2)
+
+    def _mix(self, field: Tensor, weight: Float[Tensor, "taps d"], grid: tuple[int | float, ...]) -> Tensor:
+        sides = field.shape[-1 - self.ndim : -1]
+        taps = spread_taps(self.reach, tuple(side / made_for for side, made_for in zip(sides, grid, strict=True)))
+        margins = [max(abs(offset[axis]) for offset in taps) for axis in range(self.ndim)]
+        wide = field
+        for axis, margin in enumerate(margins):
+            wide = continue_both_ways(wide, axis - self.ndim - 1, margin, self.periodic)
+        # A sum of shifted copies: compilers fuse it with what stands around it, unlike a convolution.
+        total = None
+        for offset, shares in taps.items():
+            window = [slice(m + o, m + o + side) for m, o, side in zip(margins, offset, sides, strict=True)]
+            term = wide[(..., *window, slice(None))] * sum(share * weight[tap] for tap, share in shares)
+            total = term if total is None else total + term
+        return total
+
+
+def spread_taps(reach: int, ratios: tuple[float, ...]) -> dict[tuple[int, ...], list[tuple[int, float]]]:
+    """Offsets in grid points -> which taps of the stencil act there, and with which share of their weight.
+
+    A tap k stands k · ratio points away; what falls between points is shared by its neighbours, linearly.
+    """
+    spread = defaultdict(list)
+    for tap, steps in enumerate(product(range(-reach, reach + 1), repeat=len(ratios))):
+        places = [step * ratio for step, ratio in zip(steps, ratios, strict=True)]
+        ends = [[(floor(x), 1 - (x - floor(x))), (floor(x) + 1, x - floor(x))] for x in places]
+        for corner in product(*ends):
+            if share := prod(part for _, part in corner):
+                spread[tuple(offset for offset, _ in corner)].append((tap, share))
+    return dict(spread)
+
+
+def continue_both_ways(field: Tensor, axis: int, margin: int, periodic: bool) -> Tensor:
+    """The field with `margin` more points at both ends of an axis: from its other end if periodic, else its last."""
+    length = field.shape[axis]
+    if not margin:
+        return field
+    if periodic and margin <= length:
+        before, after = field.narrow(axis, length - margin, margin), field.narrow(axis, 0, margin)
+        return torch.cat((before, field, after), dim=axis)
+    index = torch.arange(-margin, length + margin, device=field.device)
+    return field.index_select(axis, index % length if periodic else index.clamp(0, length - 1))

@@ -1,0 +1,57 @@
+import pytest
+import torch
+from torch.nn.functional import conv1d, conv2d, pad
+
+from vcnef.nn.local import LocalMix, spread_taps
+
+
+def mix(width, reach, grids, *, periodic=True):
+    module = LocalMix(width, reach, grids, periodic=periodic)
+    torch.nn.init.normal_(module.weight)
+    return module
+
+
+@pytest.mark.parametrize(("periodic", "mode"), [(True, "circular"), (False, "replicate")])
+def test_it_is_a_depthwise_convolution_in_one_dimension(periodic, mode):
+    local, tokens = mix(5, 3, ((12,),), periodic=periodic), torch.randn(2, 4, 12, 5)
+    wide = pad(tokens.flatten(0, 1).mT, (3, 3), mode=mode)
+    wanted = conv1d(wide, local.weight[0].T[:, None], groups=5).mT.unflatten(0, (2, 4))
+    torch.testing.assert_close(local(tokens, ((12,),)), wanted)
+
+
+def test_it_is_a_depthwise_convolution_on_every_grid_of_the_row():
+    local, tokens = mix(3, 1, ((8, 6), (4, 3))), torch.randn(2, 8 * 6 + 4 * 3, 3)
+    answer = local(tokens, ((8, 6), (4, 3))).split([48, 12], dim=1)
+    for row, sides, weight, given in zip(
+        answer, ((8, 6), (4, 3)), local.weight, tokens.split([48, 12], 1), strict=True
+    ):
+        field = pad(given.mT.unflatten(-1, sides), (1, 1, 1, 1), mode="circular")
+        wanted = conv2d(field, weight.T.reshape(3, 1, 3, 3), groups=3).flatten(2).mT
+        torch.testing.assert_close(row, wanted)
+
+
+def test_the_stencil_keeps_its_length_on_finer_and_coarser_grids():
+    """A smooth field mixed on any grid is the same field, up to what linear interpolation costs."""
+    local = mix(1, 2, ((32,),))
+
+    def answer(points):
+        x = torch.arange(points)[:, None] / points
+        return local(torch.sin(2 * torch.pi * x)[None], ((points,),))[0]
+
+    coarse = answer(32)
+    torch.testing.assert_close(answer(64)[::2], coarse)
+    torch.testing.assert_close(answer(128)[::4], coarse)
+    torch.testing.assert_close(answer(48)[::3], coarse[::2], atol=0.01 * float(coarse.abs().max()), rtol=0)
+    torch.testing.assert_close(answer(16), coarse[::2], atol=0.05 * float(coarse.abs().max()), rtol=0)
+
+
+def test_taps_between_points_are_shared():
+    assert spread_taps(1, (2.0,)) == {(-2,): [(0, 1.0)], (0,): [(1, 1.0)], (2,): [(2, 1.0)]}
+    assert spread_taps(1, (0.5,)) == {(-1,): [(0, 0.5)], (0,): [(0, 0.5), (1, 1.0), (2, 0.5)], (1,): [(2, 0.5)]}
+    shares = [share for taps in spread_taps(2, (0.7, 1.3)).values() for _, share in taps]
+    assert sum(shares) == pytest.approx(25)
+
+
+def test_it_does_nothing_at_first_and_survives_a_grid_smaller_than_itself():
+    assert not LocalMix(4, 3, ((16,),), periodic=True)(torch.randn(1, 16, 4), ((16,),)).any()
+    assert mix(4, 3, ((2,),))(torch.randn(1, 2, 4), ((2,),)).shape == (1, 2, 4)
