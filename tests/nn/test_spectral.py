@@ -4,13 +4,14 @@ import torch
 from vcnef.nn.spectral import SpectralConv
 
 
+@pytest.mark.parametrize("out", [2, 3])
 @pytest.mark.parametrize(("ndim", "sides"), [(1, (16,)), (2, (8, 10)), (3, (6, 6, 8))])
-def test_it_is_a_circular_convolution(ndim, sides):
+def test_it_is_a_circular_convolution(ndim, sides, out):
     """The kernel is the answer to a unit pulse; every other answer is the dense sum Σ_y k(x − y) u(y)."""
-    conv = SpectralConv(ndim, 2, 3).double()
+    conv = SpectralConv(ndim, 2, 3, out).double()
     axes = tuple(range(2, 2 + ndim))
     field = torch.randn(1, 2, *sides, dtype=torch.float64)
-    expected = torch.zeros(1, 2, *sides, dtype=torch.float64)
+    expected = torch.zeros(1, out, *sides, dtype=torch.float64)
     for channel in range(2):
         pulse = torch.zeros(1, 2, *sides, dtype=torch.float64)
         pulse[(0, channel, *(0,) * ndim)] = 1.0

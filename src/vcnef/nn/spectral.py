@@ -13,16 +13,16 @@ class SpectralConv(nn.Module):
     """û_k ↦ R_k û_k for the lowest modes k, zero for all others: a convolution with a learnt periodic kernel.
 
     Along the last axis a real field has modes k ≥ 0, along the others of both signs; so there are 2^(D−1) blocks of
-    weights, of `modes` a side. A grid too coarse for all of them uses those it has. The transform runs in single
-    precision at least, whatever the field is in.
+    weights, of `modes` a side, from `width` channels to `out` (default: as many). A grid too coarse for all of them
+    uses those it has. The transform runs in single precision at least, whatever the field is in.
     """
 
-    def __init__(self, ndim: int, width: int, modes: int) -> None:
+    def __init__(self, ndim: int, width: int, modes: int, out: int | None = None) -> None:
         super().__init__()
-        self.ndim, self.modes = ndim, modes
-        shape = (2 ** (ndim - 1), width, width, *(modes,) * ndim, 2)
+        self.ndim, self.modes, self.out = ndim, modes, width if out is None else out
+        shape = (2 ** (ndim - 1), width, self.out, *(modes,) * ndim, 2)
         # Real and imaginary parts apart: optimisers and file formats need not know complex numbers.
-        self.weight = nn.Parameter(torch.rand(shape) / width**2)
+        self.weight = nn.Parameter(torch.rand(shape) / (width * self.out))
 
     def forward(self, field: Float[Tensor, "b i *x"]) -> Float[Tensor, "b o *x"]:
         with torch.autocast(field.device.type, enabled=False):
@@ -30,7 +30,7 @@ class SpectralConv(nn.Module):
             axes, sides = tuple(range(2, field.ndim)), field.shape[2:]
             spectrum = torch.fft.rfftn(exact, dim=axes)
             weight = torch.view_as_complex(self.weight.to(exact.dtype))
-            mixed = torch.zeros_like(spectrum)
+            mixed = spectrum.new_zeros(len(field), self.out, *spectrum.shape[2:])
             for block, corner in zip(weight, self._corners(sides), strict=True):
                 inside = (..., *corner)
                 mixed[inside] = torch.einsum("bi...,io...->bo...", spectrum[inside], block[inside])
