@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from torch.optim.lr_scheduler import OneCycleLR, StepLR
+from torch.optim.lr_scheduler import MultiStepLR, OneCycleLR, StepLR
 
 from vcnef.training import Recipe
 from vcnef.training.schedules import SCHEDULES, learning_rate
@@ -44,6 +44,13 @@ def test_step_is_that_of_torch():
     assert rates(recipe) == pytest.approx(expected, rel=1e-12)
 
 
+def test_multi_step_is_that_of_torch():
+    recipe = Recipe(epochs=50, schedule="multi_step", milestones=(1, 15, 40), step_factor=0.4, learning_rate=0.1)
+    per_epoch = STEPS // 50
+    expected = torch_rates(lambda o: MultiStepLR(o, [each * per_epoch for each in recipe.milestones], 0.4), 0.1)
+    assert rates(recipe) == pytest.approx(expected, rel=1e-12)
+
+
 def test_cosine_rises_and_falls():
     found = rates(Recipe(schedule="cosine", warm_up=0.1, learning_rate=1.0))
     assert found[0] == pytest.approx(0.01)
@@ -66,6 +73,8 @@ def test_recipes_are_checked():
         "learning_rate": (float("nan"), "learning_rate is nan; expected a number above 0"),
         "weight_decay": (-0.1, "weight_decay is -0.1; expected 0 or more"),
         "ema": (1.0, "ema is 1.0; expected a part of 1, at least 0 and below 1"),
+        "milestones": ((5, 0), r"milestones is \(5, 0\); expected epochs, each at least 1"),
+        "input_noise": (0.1, "input_noise is 0.1, but unroll is 'full', which has none. Leave it out, or use unroll="),
         "data_weight": (0.0, "physics and data_weight are both 0, which leaves nothing to learn. Give one of them"),
     }
     for name, (value, sentence) in wrong.items():

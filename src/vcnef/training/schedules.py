@@ -35,6 +35,12 @@ def step(progress: float, recipe: Recipe) -> float:
     return recipe.step_factor ** max(ceil(epochs / recipe.step_epochs) - 1, 0)
 
 
+def multi_step(progress: float, recipe: Recipe) -> float:
+    """Multiplied by `step_factor` after each of the epochs `milestones`."""
+    epochs = round(progress * recipe.epochs, 9)
+    return recipe.step_factor ** sum(epochs > milestone for milestone in recipe.milestones)
+
+
 def constant(progress: float, recipe: Recipe) -> float:
     return 1.0
 
@@ -42,6 +48,7 @@ def constant(progress: float, recipe: Recipe) -> float:
 SCHEDULES: dict[str, Callable[[float, Recipe], float]] = {
     "one_cycle": one_cycle,
     "step": step,
+    "multi_step": multi_step,
     "cosine": cosine,
     "constant": constant,
 }
