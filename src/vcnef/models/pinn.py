@@ -1,0 +1,98 @@
+"""PINN: a network that is the solution of one equation from one initial state."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import pi
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.models.interface import TrajectoryModel
+
+
+class Points(NamedTuple):
+    """Where the solution is asked for, and by how many samples."""
+
+    grid: Float[Tensor, "_ *x D"]
+    samples: int
+
+
+class PINN(TrajectoryModel):
+    """u(t, x) = MLP(t, x) (Raissi et al. 2019), with tanh and Glorot's normal weights, as in the benchmark.
+
+    One network per instance: it answers only for the initial state and parameters that it was trained for, and reads
+    neither. Train it on the equation, with `data_weight: 0` and `data.instance`; the residual is taken on the grid of
+    the data, with exact derivatives in time.
+
+    On a periodic domain x enters as (cos, sin)(2π x / L), which is periodic by itself; `periodic=False` is the
+    published network of x as it is, which has to learn that.
+    """
+
+    one_instance = True
+
+    def __init__(
+        self,
+        ndim: int,
+        channels: int,
+        params: int,
+        *,
+        width: int,
+        depth: int,
+        periodic: bool,
+        lengths: tuple[float, ...],
+    ) -> None:
+        super().__init__()
+        self.ndim, self.channels, self.params, self.periodic = ndim, channels, params, periodic
+        self.register_buffer("lengths", torch.tensor(lengths), persistent=False)
+        sides = [1 + ndim * (1 + periodic), *[width] * depth]
+        hidden = [part for pair in pairwise(sides) for part in (nn.Linear(*pair), nn.Tanh())]
+        self.network = nn.Sequential(*hidden, nn.Linear(width, channels))
+        for part in self.network:
+            if isinstance(part, nn.Linear):
+                nn.init.xavier_normal_(part.weight)
+                nn.init.zeros_(part.bias)
+
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Points:
+        return Points(grid if grid.ndim == u0.ndim else grid.unsqueeze(0), len(u0))
+
+    def query(self, latent: Points, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        space = self._features(latent.grid).unsqueeze(1)
+        times = (t if t.ndim == 2 else t.unsqueeze(0)).view(-1, t.shape[-1], *[1] * (space.ndim - 2))
+        shape = max(len(space), len(times)), t.shape[-1], *space.shape[2:-1]
+        u = self.network(torch.cat([times.expand(*shape, 1), space.expand(*shape, -1)], dim=-1))
+        return u.expand(latent.samples, *u.shape[1:])
+
+    def _features(self, grid: Tensor) -> Tensor:
+        if not self.periodic:
+            return grid
+        angle = 2 * pi * grid / self.lengths
+        return torch.cat([angle.cos(), angle.sin()], dim=-1)
+
+
+def pinn(
+    ndim: int,
+    channels: int,
+    params: int = 0,
+    *,
+    width: int = 40,
+    depth: int = 6,
+    periodic: bool = True,
+    lengths: tuple[float, ...] | None = None,
+) -> PINN:
+    """Physics-informed neural network: one solution u(t, x), trained on the equation for one initial state.
+
+    depth: hidden layers.
+    lengths: of the domain, in which a periodic network repeats itself; 1 by default.
+    """
+    if ndim not in (1, 2, 3):
+        raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
+    for name, size in {"width": width, "depth": depth}.items():
+        if size < 1:
+            raise ValueError(f"{name} is {size}; expected at least 1.")
+    if lengths is not None and (len(lengths) != ndim or min(lengths) <= 0):
+        raise ValueError(f"lengths is {lengths}; expected {ndim} of them, all above 0. Give one for each axis.")
+    parts = {"width": width, "depth": depth, "periodic": periodic, "lengths": lengths or (1.0,) * ndim}
+    return PINN(ndim, channels, params, **parts)
