@@ -22,6 +22,31 @@ PAPER = {
     "cns1d/fno": (500, 64, 6e-5, 549_955, 0, 41),
     "cns2d/fno": (500, 64, 3e-4, 9_453_716, 0, 21),
     "cns3d/fno": (1000, 4, 3e-4, 22_123_593, 0, 11),
+    "burgers/oformer": (500, 64, 6e-5, 660_814, 1, 41),
+    "advection/oformer": (500, 64, 6e-5, 660_814, 1, 41),
+    "cns1d/oformer": (500, 64, 6e-5, 662_733, 2, 41),
+    "burgers/mp_pde": (20 * 41, 64, 1e-4, 614_929, 1, 41),  # an epoch of the original is a pass per frame
+    "advection/mp_pde": (20 * 41, 64, 1e-4, 614_929, 1, 41),
+    "burgers/unet": (500, 256, 3e-3, 557_137, 1, 41),
+    "advection/unet": (500, 256, 3e-3, 557_137, 1, 41),
+    "cns1d/unet": (500, 256, 3e-3, 562_579, 2, 41),
+    "cns2d/unet": (500, 256, 3e-3, 9_187_284, 3, 21),
+    "burgers/galerkin": (500, 64, 1e-5, 530_305, 0, 41),
+    "advection/galerkin": (500, 64, 1e-5, 530_305, 0, 41),
+    "cns1d/galerkin": (500, 64, 1e-5, 530_595, 0, 41),
+    "cns2d/galerkin": (500, 64, 8e-5, 8_053_091, 0, 21),
+    "burgers/coral": (1500, 64, 1e-3, 1_381_125, 0, 41),
+    "advection/coral": (1500, 64, 1e-3, 1_381_125, 0, 41),
+    "cns1d/coral": (1500, 64, 1e-3, 1_381_639, 0, 41),
+}
+SCHEDULE = {
+    "vcnef": "one_cycle",
+    "fno": "step",
+    "oformer": "one_cycle",
+    "mp_pde": "multi_step",
+    "unet": "step",
+    "galerkin": "one_cycle",
+    "coral": "constant",
 }
 RESOLUTION = {1: 256, 2: 64, 3: 32}
 
@@ -56,10 +81,11 @@ def test_values_and_sizes_are_the_papers(name):
     config = Config.load(name)
     assert (config.train.epochs, config.train.batch, config.train.learning_rate) == (epochs, batch, rate)
     assert config.train.loss == "mse"
-    assert not config.data.normalise
-    schedule = {"vcnef": ("one_cycle", 0.2, 100, 0.5), "fno": ("step", 0.2, 100, 0.5)}[config.model.name]
+    assert config.data.normalise == (config.model.name == "coral")
     recipe = config.train
-    assert (recipe.schedule, recipe.warm_up, recipe.step_epochs, recipe.step_factor) == schedule
+    schedule = SCHEDULE[config.model.name]
+    factor = {"mp_pde": 0.4}.get(config.model.name, 0.5)
+    assert (recipe.schedule, recipe.warm_up, recipe.step_epochs, recipe.step_factor) == (schedule, 0.2, 100, factor)
 
     equations = equation(name.split("/")[0])
     assert weights(build_on_meta(config, len(equations.problem.channels), params)) == count
@@ -68,6 +94,33 @@ def test_values_and_sizes_are_the_papers(name):
     times = np.linspace(0, equations.horizon, equations.frames)
     assert len(times[view.frames(times)]) == frames
     assert equations.resolution // view.space_stride == RESOLUTION[config.data.ndim]
+
+
+@pytest.mark.parametrize("pde", ["burgers", "advection", "cns1d"])
+def test_oformer_learns_by_a_curriculum(pde):
+    recipe = Config.load(f"{pde}/oformer").train
+    assert (recipe.unroll, recipe.input_noise) == ("curriculum", 0.001)
+
+
+@pytest.mark.parametrize("pde", ["burgers", "advection"])
+def test_mp_pde_learns_by_pushing_forward(pde):
+    recipe = Config.load(f"{pde}/mp_pde").train
+    assert (recipe.unroll, recipe.optimiser, recipe.weight_decay) == ("push_forward", "adamw", 0.01)
+    assert recipe.milestones == tuple(41 * epoch for epoch in (1, 5, 10, 15))
+
+
+@pytest.mark.parametrize("pde", ["burgers", "advection", "cns1d"])
+def test_coral_learns_in_two_stages(pde):
+    recipe = Config.load(f"{pde}/coral").train
+    assert recipe.unroll == "two_stage"
+    assert {recipe.learning_rate * recipe.rates[name] for name in ("siren", "inner_rate")} == {5e-6}
+
+
+@pytest.mark.parametrize("pde", ["burgers", "advection"])
+def test_a_pinn_never_sees_the_truth(pde):
+    config = Config.load(f"{pde}/pinn")
+    assert (config.data.instance, config.data.valid, config.train.data_weight, config.train.physics) == (0, 0, 0, 1)
+    assert (config.train.epochs, weights(build_on_meta(config, channels=1, params=1))) == (15_000, 8_401)
 
 
 @pytest.mark.parametrize("pde", ["burgers", "advection", "cns1d", "cns2d", "cns3d"])

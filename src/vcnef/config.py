@@ -81,6 +81,9 @@ class DataSection(Section):
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] = ()
     """Names, or {name: {option: value}}; see `vcnef.data.augment`."""
+    instance: int | None = None
+    """Train on the equation for this one trajectory of the files, counted from 0; only with train.data_weight: 0. Its
+    truth is not seen, except by validation, which `valid: 0` leaves out."""
 
     @model_validator(mode="after")
     def _consistent(self) -> DataSection:
@@ -92,6 +95,13 @@ class DataSection(Section):
             raise ValueError(
                 f"log names {', '.join(self.log)}, but normalise is false. Set normalise, or leave out log."
             )
+        if self.instance is not None and self.instance < 0:
+            raise ValueError(f"instance is {self.instance}; expected the number of a trajectory, 0 or more.")
+        if self.instance is not None and (self.symmetries or self.random_starts or self.passes):
+            raise ValueError(
+                f"instance is {self.instance}, which has one initial state; symmetries, random_starts and passes make "
+                "others. Leave them out."
+            )
         return self
 
 
@@ -101,6 +111,15 @@ class Config(Section):
     model: ModelSection = ModelSection()
     data: DataSection = DataSection()
     train: Recipe = Recipe()
+
+    @model_validator(mode="after")
+    def _truth_unseen(self) -> Config:
+        if self.data.instance is not None and self.train.data_weight:
+            raise ValueError(
+                f"data.instance is {self.data.instance}, which is trained on its equation alone, but train.data_weight "
+                f"is {self.train.data_weight:g}. Set train.data_weight=0 and train.physics=1."
+            )
+        return self
 
     @classmethod
     def load(cls, source: str | Path) -> Config:

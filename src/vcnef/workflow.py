@@ -10,8 +10,10 @@ from typing import Any
 
 from vcnef.config import Config
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
+from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.models.registry import option_names
 from vcnef.surrogate import Surrogate
+from vcnef.surrogate.instance import describe_instance
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
@@ -83,12 +85,12 @@ def train(
     if resume:
         check_same(folder, config)
     section, recipe = config.data, config.train
-    training = data.split("train", valid=section.valid)
-    validation = data.split("valid", valid=section.valid) if section.valid else None
+    training, validation = _training_data(config, data)
     surrogate = Surrogate.build(
         config.model.name, config.model.options, training,
         log=section.log, normalise=section.normalise, seed=recipe.seed,
     )  # fmt: skip
+    _check_instance(surrogate, config)
     surrogate.provenance |= _provenance(training, config)
     if is_first_process():
         config.save(folder / RUN_CONFIG)
@@ -185,15 +187,35 @@ def _view(data: Data, config: Config) -> Data:
     return data.view(**asked)
 
 
+def _training_data(config: Config, data: Data) -> tuple[Data, Data | None]:
+    """What is trained on, and what chooses the weights."""
+    section = config.data
+    if section.instance is None:
+        validation = data.split("valid", valid=section.valid) if section.valid else None
+        return data.split("train", valid=section.valid), validation
+    chosen = pick_instance(data, section.instance)
+    return hide_truth(chosen), chosen if section.valid else None
+
+
+def _check_instance(surrogate: Surrogate, config: Config) -> None:
+    if surrogate.model.one_instance and config.data.instance is None:
+        raise ValueError(
+            f"The model {surrogate.name!r} is the solution of one instance, but data.instance is not given. "
+            "Set data.instance=0, train.data_weight=0 and train.physics=1."
+        )
+
+
 def _provenance(data: Data, config: Config) -> dict[str, Any]:
     """Where a surrogate is at home, for its evaluation: resolution, times, and the values of the parameters if few."""
     thinning = prod(getattr(each, "stride", 1) for each in config.symmetries())
+    instance = config.data.instance
     values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
     listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
     return {
         "resolution": [n // thinning for n in data.resolution],
         "times": [_short(each) for each in data.t.tolist()],
         **(listed if len(values) <= FEW else {}),
+        **({} if instance is None else {"instance": describe_instance(instance, data.u[:, 0])}),
     }
 
 

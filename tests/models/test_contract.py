@@ -9,8 +9,23 @@ from vcnef.grid import cell_centres
 TINY = {
     "vcnef": {"width": 16, "heads": 2, "depth": 1, "modulations": 1},
     "fno": {"width": 4, "modes": 2, "depth": 2, "steps": 4},
+    "oformer": {"width": 8, "scales": (2, 1), "heads": 2, "propagators": 1, "steps": 4},
+    "mp_pde": {"width": 8, "depth": 2, "steps": 4},
+    "unet": {"width": 4, "multipliers": (1, 2), "blocks": 1, "steps": 4},
+    "galerkin": {"width": 8, "heads": 2, "depth": 2, "hidden": 8, "modes": 2, "spectral_width": 4, "steps": 4},
+    "coral": {"latent": 8, "width": 8, "depth": 3, "dynamics_width": 8, "dynamics_depth": 1, "steps": 4},
+    "pinn": {"width": 8, "depth": 2},
 }
-DIMENSIONS = {"vcnef": (1, 2, 3), "fno": (1, 2, 3)}
+DIMENSIONS = {
+    "vcnef": (1, 2, 3),
+    "fno": (1, 2, 3),
+    "oformer": (1,),
+    "mp_pde": (1,),
+    "unet": (1, 2, 3),
+    "galerkin": (1, 2),
+    "coral": (1, 2, 3),
+    "pinn": (1, 2, 3),
+}
 SIDES = {1: (12,), 2: (16, 8), 3: (8, 4, 6)}
 CASES = [(name, ndim, params) for name in TINY for ndim in DIMENSIONS[name] for params in (0, 2)]
 

@@ -120,6 +120,79 @@ def test_a_curriculum_rolls_out_a_prefix(progress, free):
     assert model.stepper.factor.grad != 0
 
 
+def test_a_curriculum_disturbs_every_input():
+    inputs = []
+
+    class Silent(Stepper):
+        ndim, channels, params = 1, 1, 0
+
+        def forward(self, u, grid, params=None):
+            inputs.append(u.flatten())
+            return torch.zeros_like(u)
+
+    model, batch = Rollout(Silent(), steps=8), doubling_batch(frames=9)
+    recipe, zeros = Recipe(unroll="curriculum", input_noise=0.5), [0 * batch.u0, 0 * batch.u]
+    objective = data_objective(recipe, scales([0.0], [1.0], [False]), model, Queries())
+    for _ in range(50):
+        objective(model, Batch(zeros[0], batch.grid, batch.t, batch.params, zeros[1]), 0.5)
+    inputs = torch.cat(inputs)
+    assert len(inputs) == 50 * 3 * 8 * 8
+    assert inputs.mean().item() == pytest.approx(0.0, abs=0.02)
+    assert inputs.std().item() == pytest.approx(0.5, rel=0.03)
+
+
+class Powers(Stepper):
+    """Doubles its state, five frames at once; notes at which times it is asked, and whether for a gradient."""
+
+    ndim, channels, params, frames = 1, 1, 1, 5
+
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(2.0))
+        self.asked = []
+
+    def advance(self, u, grid, params, t):
+        self.asked.append((t.clone(), torch.is_grad_enabled()))
+        return u[:, None] * self.factor ** torch.arange(1, 6)[:, None, None]
+
+
+def test_a_push_forward_goes_by_bundles():
+    model, batch = Rollout(Powers(), steps=15), doubling_batch(frames=16)
+    lengths = set()
+    for _ in range(30):
+        model.stepper.asked.clear()
+        loss = PushForward(mean_square)(model, batch, 1.0)
+        assert loss.item() == 0.0
+        times, graded = zip(*model.stepper.asked, strict=True)
+        assert graded in ((True,), (False, True))
+        assert times[0].min() >= 0
+        assert times[-1].max() <= 10 / 15 + 1e-6
+        if len(times) == 2:
+            torch.testing.assert_close(times[1] - times[0], torch.full((3,), 5 / 15))
+        lengths.add(len(times))
+    assert lengths == {1, 2}
+
+
+def test_the_gradient_of_a_push_forward_is_that_of_the_last_bundle(monkeypatch):
+    # One push from frame 0; a gradient through both bundles would be another.
+    monkeypatch.setattr(torch, "randint", lambda *size: torch.ones((), dtype=torch.long) if size == (2, ()) else start)
+    model, batch, start = Rollout(Powers(), steps=15), doubling_batch(frames=16), torch.zeros(3, dtype=torch.long)
+    model.stepper.factor.data.fill_(1.5)
+    PushForward(mean_square)(model, batch, 1.0).backward()
+    k = torch.arange(1, 6)
+    pred, truth = 1.5 ** (5 + k), 2.0 ** (5 + k)
+    slope = (2 * (pred - truth) * 1.5**5 * k * 1.5 ** (k - 1)).mean()
+    assert model.stepper.factor.grad.item() == pytest.approx(slope.item(), rel=1e-5)
+
+
+def test_a_bundle_must_fit_the_frames():
+    model = Rollout(Powers(), steps=4)
+    with pytest.raises(ValueError, match=r"needs 5 frames after the initial one.*; there are 4. Build the model with"):
+        data_objective(Recipe(unroll="push_forward"), scales([0.0], [1.0], [False]), model, Queries())
+    with pytest.raises(ValueError, match="is for models that give one frame at a time; this one gives 5"):
+        data_objective(Recipe(unroll="curriculum"), scales([0.0], [1.0], [False]), model, Queries())
+
+
 def test_a_push_forward_has_one_step_with_gradient():
     model, batch = Rollout(Doubling(), steps=8), doubling_batch(frames=5)
     for progress in torch.linspace(0.1, 1.0, 12).tolist():

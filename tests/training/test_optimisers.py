@@ -1,5 +1,6 @@
 """Which weights go to which optimiser, and the average of the weights."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -48,6 +49,35 @@ def test_together_makes_the_steps_of_its_parts():
     )
     set_rate(restored, 0.25)
     assert restored.parts[1].param_groups[0]["lr"] == 0.25
+
+
+RATES = {"0": 0.1, "2": 0.5, "2.bias": 0.01}
+
+
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_rates_by_the_names_of_the_weights(name):
+    network = make_network()
+    recipe = Recipe(optimiser=name, learning_rate=1.0, rates=RATES)
+    optimiser = build_optimiser(network, recipe)
+    restored = build_optimiser(make_network(), recipe)
+    restored.load_state_dict(optimiser.state_dict())
+    for each in (optimiser, restored):
+        set_rate(each, 2.0)
+    rates = {id(weight): group["lr"] for group in optimiser.param_groups for weight in group["params"]}
+    found = {name: rates[id(weight)] for name, weight in network.named_parameters()}
+    expected = {"0.weight": 0.2, "0.bias": 0.2, "1.weight": 2.0, "1.bias": 2.0, "2.weight": 1.0, "2.bias": 0.02}
+    assert found == pytest.approx(expected | {"3.weight": 2.0, "3.bias": 2.0})
+    assert [group["lr"] for group in restored.param_groups] == [group["lr"] for group in optimiser.param_groups]
+
+
+def test_rates_that_mean_nothing():
+    network = nn.ModuleDict({"siren": nn.Linear(2, 2), "dynamics": nn.Linear(2, 2)})
+    with pytest.raises(
+        ValueError, match=r"rates has 'sirne', with which no .* begins\. Did you mean 'siren'\? There are"
+    ):
+        build_optimiser(network, Recipe(rates={"sirne": 0.1}))
+    with pytest.raises(ValueError, match=r"rates has 0\.0 for 'siren'; expected a number above 0\."):
+        Recipe(rates={"siren": 0.0})
 
 
 def test_the_average_follows_its_formula():

@@ -21,10 +21,10 @@ MANY = 128
 
 def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Path]:
     """Save every figure that the evaluation has data for; returns the files."""
-    from vcnef.evaluation.inputs import choose_split
+    from vcnef.evaluation.inputs import choose_judged
 
     folder.mkdir(parents=True, exist_ok=True)
-    judged = choose_split(data, found.split)
+    judged, *_ = choose_judged(surrogate, data, found.split)
     paths = []
     for name, figure in [*curves(found), *pictures(surrogate, found, judged)]:
         paths.append(folder / f"{name}.png")

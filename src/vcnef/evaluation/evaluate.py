@@ -12,10 +12,11 @@ from torch import Tensor
 
 from vcnef.evaluation.cost import device_name, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
-from vcnef.evaluation.inputs import Report, blocks, choose_split, matching_params, place
+from vcnef.evaluation.inputs import Report, blocks, choose_judged, matching_params, place
 from vcnef.evaluation.judge import Judge
 from vcnef.evaluation.record import Evaluation, Group, Result
 from vcnef.evaluation.selections import Selection, as_trained, finer_in_space, finer_in_time
+from vcnef.surrogate.instance import check_instance
 
 
 def evaluate(
@@ -37,10 +38,11 @@ def evaluate(
     resolution. Both keep the horizon of training. With `solver`, the classical solver of a known equation is timed
     beside the model, on the same device and trajectories.
     """
-    judged = choose_split(data, split)
+    judged, split, about_split = choose_judged(surrogate, data, split)
     params = matching_params(surrogate.problem, judged)
     surrogate, device = place(surrogate, device)
     plan = make_plan(surrogate, judged, space, time)
+    _check_instance(surrogate, judged, params, plan)
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
     judges = _judge(surrogate, judged, params, plan, groups, batch, device, progress)
     results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
@@ -60,7 +62,7 @@ def evaluate(
         parameters=several,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*about_split, *notes])),
     )
 
 
@@ -92,6 +94,12 @@ def make_plan(surrogate: Any, data: Any, space: Sequence[int], time: Sequence[in
     by_points = tuple(sorted(in_space, key=lambda each: -each.stride))
     by_frames = tuple(sorted(in_time, key=lambda each: len(each.frames)))
     return Plan(base, by_points, by_frames, known, tuple(notes))
+
+
+def _check_instance(surrogate: Any, data: Any, params: Tensor, plan: Plan) -> None:
+    if instance := surrogate.provenance.get("instance"):
+        u0 = plan.base.cut(data.read(torch.tensor([0])))[:, 0]
+        check_instance(instance, surrogate.problem, u0, params)
 
 
 def predict_trajectories(

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.data.instance import pick_instance
+
 BLOCK_BYTES = 2**29
 """Of fields at full resolution that are read at once."""
 
@@ -26,6 +28,15 @@ def choose_split(data: Any, split: str) -> Any:
             f"Pass the whole data set, or split={data.subset!r}."
         )
     return data.split(split)
+
+
+def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list[str]]:
+    """That split, its name and what is to be said of it: a model of one instance is judged on that one alone."""
+    if (instance := surrogate.provenance.get("instance")) is None:
+        return choose_split(data, split), split, []
+    number = instance["number"]
+    note = f"The model is the solution of trajectory {number} alone, and is judged on that; no split was used."
+    return pick_instance(data, number), "instance", [note]
 
 
 def matching_params(trained: Any, data: Any) -> Float[Tensor, "n p"]:

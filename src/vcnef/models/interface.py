@@ -26,6 +26,8 @@ class TrajectoryModel(nn.Module):
     params: int
     independent_times = True
     """Whether an answer costs the same asked alone; a rollout passes all earlier times on the way."""
+    one_instance = False
+    """Whether the model is the solution from one initial state, and knows no other."""
 
     def forward(
         self,

@@ -6,12 +6,27 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from vcnef.models.coral import coral
 from vcnef.models.fno import fno
+from vcnef.models.galerkin import galerkin
 from vcnef.models.interface import TrajectoryModel
+from vcnef.models.mp_pde import mp_pde
+from vcnef.models.oformer import oformer
+from vcnef.models.pinn import pinn
+from vcnef.models.unet import unet
 from vcnef.models.vcnef import vcnef
 from vcnef.suggest import suggestion
 
-MODELS: dict[str, Callable[..., TrajectoryModel]] = {"vcnef": vcnef, "fno": fno}
+MODELS: dict[str, Callable[..., TrajectoryModel]] = {
+    "vcnef": vcnef,
+    "fno": fno,
+    "unet": unet,
+    "galerkin": galerkin,
+    "oformer": oformer,
+    "mp_pde": mp_pde,
+    "coral": coral,
+    "pinn": pinn,
+}
 """Name -> builder(ndim, channels, params, **options)."""
 
 

@@ -41,12 +41,16 @@ class Rollout(TrajectoryModel):
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         frames = self._frames(t)
         last = int(frames.max()) if frames.numel() else 0
-        parts, state = [latent.u0[:, None]], latent.u0
-        for start in range(0, last, self.stepper.frames):
-            now = state.new_full((len(state),), start / self.steps)
-            parts.append(self.stepper.advance(state, latent.grid, latent.params, now))
+        return pick_frames(self.unroll(latent, last), frames.to(t.device))
+
+    def unroll(self, start: Start, count: int) -> Float[Tensor, "b k *x c"]:
+        """The initial frame and the next `count`."""
+        parts, state = [start.u0[:, None]], start.u0
+        for frame in range(0, count, self.stepper.frames):
+            now = state.new_full((len(state),), frame / self.steps)
+            parts.append(self.stepper.advance(state, start.grid, start.params, now))
             state = parts[-1][:, -1]
-        return pick_frames(torch.cat(parts, dim=1), frames.to(t.device))
+        return torch.cat(parts, dim=1)[:, : count + 1]
 
     def _frames(self, t: Tensor) -> Tensor:
         """The number of the frame at each time, on the host, which must know how far to go."""

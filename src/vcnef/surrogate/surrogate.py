@@ -21,6 +21,7 @@ from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
 from vcnef.surrogate.inputs import doubts, read_question
+from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
 from vcnef.surrogate.memory import points_within
 from vcnef.surrogate.ranges import field_ranges
@@ -121,6 +122,7 @@ class Surrogate:
         memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
         """
         question = read_question(self.problem, u0, t, params, x)
+        check_instance(self.provenance.get("instance"), self.problem, question.u0, question.params)
         for doubt in doubts(question, self.problem, self.scaling.horizon, self.provenance.get("field_ranges", {})):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from vcnef.models.interface import TrajectoryModel
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.folder import read_weights, write_whole
-from vcnef.training.optimisers import Average
+from vcnef.training.optimisers import Average, load_moments
 from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
 
@@ -123,7 +123,7 @@ class RunFolder:
             record = torch.load(path, map_location="cpu", weights_only=True)
             _check_same(record, recipe, steps_per_epoch, path)
             state.model.load_state_dict(record["model"])
-            state.optimiser.load_state_dict(record["optimiser"])
+            load_moments(state.optimiser, record["optimiser"])
             state.precision.load_state_dict(record["precision"])
             if state.average:
                 state.average.load_state_dict(record["average"])

@@ -65,8 +65,9 @@ def fused(model: nn.Module, recipe: Recipe, queries: Queries, device: torch.devi
         yield
         return
     target = model.stepper if isinstance(model, Rollout) else model
-    # Fixed shapes give the fastest kernels; only with `passes` do the batches come in many shapes.
-    target.compile(dynamic=None if queries.passes else False)
+    # Fixed shapes give the fastest kernels; but here there are many of them.
+    many = queries.passes or recipe.unroll == "curriculum"
+    target.compile(dynamic=None if many else False)
     try:
         yield
     finally:

@@ -15,7 +15,6 @@ from vcnef.training.devices import fused, numerics, start
 from vcnef.training.job import Job, prepare
 from vcnef.training.log import Record, open_diary
 from vcnef.training.objectives import Objective
-from vcnef.training.optimisers import set_rate
 from vcnef.training.progress import Reporter
 from vcnef.training.recipe import Recipe
 from vcnef.training.schedules import learning_rate
@@ -81,13 +80,7 @@ def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Recor
             reporter.begin(epoch)
             for batch in batches.epoch(epoch, first=first):
                 progress = clock.progress(state.step)
-                set_rate(job.optimiser, learning_rate(progress, recipe))
-                loss = job.loss(batch.u0, batch.grid, batch.t, batch.params, batch.u, progress)
-                fabric.backward(loss)
-                if recipe.clip:
-                    fabric.clip_gradients(job.loss, job.optimiser, max_norm=recipe.clip, error_if_nonfinite=False)
-                job.optimiser.step()
-                job.optimiser.zero_grad(set_to_none=True)
+                loss = job.step(batch, progress, learning_rate(progress, recipe))
                 state.note(loss)
                 clock.agree(state.step)
                 reporter.tick(check=fabric.world_size == 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from lightning_fabric import Fabric
@@ -19,10 +18,14 @@ from vcnef.training.objectives import Loss, Objective, combine, data_objective
 from vcnef.training.optimisers import Average, build_optimiser
 from vcnef.training.physics import PhysicsLoss
 from vcnef.training.recipe import Recipe
+from vcnef.training.step import Step, build_step
 
 Data = Trajectories | StoredTrajectories
 INITIAL_WEIGHT = 10.0
 """Of the error in the initial state, beside the residual, where there are no trajectories to learn from."""
+RANDOM_TIMES = 16
+"""At which the equation is then to hold, unless the number of times is given: between times that are always the same, a
+network learns to break it."""
 
 
 @dataclass(eq=False)
@@ -34,9 +37,7 @@ class Job:
     recipe: Recipe
     batches: Batches
     valid: Batches | None
-    loss: Any
-    """The objective as a module, wrapped by `fabric`; so is the optimiser."""
-    optimiser: Any
+    step: Step
     state: State
     folder: RunFolder
 
@@ -69,8 +70,9 @@ def prepare(
     if resume:
         folder.restore(state, recipe, len(batches))
     loss, optimiser = fabric.setup(Loss(model, objective), state.optimiser)
+    step = build_step(fabric, loss, optimiser, recipe, static=getattr(objective, "static", False))
     surrogate.provenance |= {"recipe": asdict(recipe), "torch": torch.__version__}
-    return Job(fabric, surrogate, recipe, batches, judged, loss, optimiser, state, folder)
+    return Job(fabric, surrogate, recipe, batches, judged, step, state, folder)
 
 
 def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) -> Objective:
@@ -79,5 +81,6 @@ def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) ->
     if not recipe.physics:
         return data
     # Without trajectories, nothing but this term holds the initial states.
-    initial = 0.0 if recipe.data_weight else INITIAL_WEIGHT
-    return combine(data, PhysicsLoss(surrogate.problem, surrogate.scaling, initial=initial), recipe)
+    alone = {"initial": INITIAL_WEIGHT, "times": queries.times or RANDOM_TIMES}
+    physics = PhysicsLoss(surrogate.problem, surrogate.scaling, **({} if recipe.data_weight else alone))
+    return combine(data, physics, recipe)

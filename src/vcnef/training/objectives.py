@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
@@ -10,17 +11,20 @@ from torch import Tensor, nn
 
 from vcnef.data import Batch, Normaliser, Queries
 from vcnef.models.interface import TrajectoryModel
+from vcnef.models.rollout import Rollout
 from vcnef.training.losses import Error, Relative, mean_square
 from vcnef.training.physics import weight
 from vcnef.training.recipe import Recipe
-from vcnef.training.unrolling import Curriculum, PushForward, check_unrolling
+from vcnef.training.stages import TwoStages
+from vcnef.training.unrolling import Curriculum, PushForward, Unrolled, check_unrolling
 
 
 @runtime_checkable
 class Objective(Protocol):
     """A scalar loss of a model on a batch, both in the network's units; `progress` is that of the run, in (0, 1].
 
-    A mean over samples, not a sum: processes that share a batch average their gradients.
+    A mean over samples, not a sum: processes that share a batch average their gradients. One with `static = True` does
+    the same work whatever the progress and never waits for the device, so that its step can be recorded and replayed.
     """
 
     def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]: ...
@@ -33,9 +37,10 @@ def ask(model: TrajectoryModel, batch: Batch) -> Float[Tensor, "b t *x c"]:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """An error of the model's trajectories. For models that step this goes through the whole rollout."""
+    """An error of the model's trajectories."""
 
     error: Error
+    static: bool = False
 
     def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
         return self.error(ask(model, batch), batch.u)
@@ -65,9 +70,16 @@ def data_objective(recipe: Recipe, fields: Normaliser, model: TrajectoryModel, q
     """The loss on trajectories that a recipe asks for; `fields` are on the model's device."""
     error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
     if recipe.unroll == "full":
-        return Data(error)
+        follows = isinstance(model, Rollout) and queries.times is None
+        # Where times are not independent, how far to go is read from the device.
+        return Unrolled(error) if follows else Data(error, static=model.independent_times)
     check_unrolling(model, recipe.unroll, queries)
-    return {"curriculum": Curriculum, "push_forward": PushForward}[recipe.unroll](error)
+    ways = {
+        "curriculum": partial(Curriculum, noise=recipe.input_noise),
+        "push_forward": PushForward,
+        "two_stage": TwoStages,
+    }
+    return ways[recipe.unroll](error)
 
 
 class Loss(nn.Module):

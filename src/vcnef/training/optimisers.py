@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
+from vcnef.suggest import suggestion
 from vcnef.training.recipe import Recipe
 
 SMALLEST_SIDE = 16
@@ -34,31 +35,66 @@ class Together(Optimizer):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         for index, part in enumerate(self.parts):
-            part.load_state_dict(state_dict[str(index)])
+            load_moments(part, state_dict[str(index)])
         self.param_groups = [group for part in self.parts for group in part.param_groups]
 
 
 def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
-    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    groups = group_weights(model, recipe.rates)
     # Loss scaling for fp16 needs to see gradients before the step, which the fused kernels hide.
-    fused = weights[0].is_cuda and recipe.precision != "fp16"
+    fused = groups[0]["params"][0].is_cuda and recipe.precision != "fp16"
     shared = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
+    # Capturable: the step can be part of a CUDA graph.
+    adam = shared | {"fused": fused, "capturable": fused}
     if recipe.optimiser == "adam":
-        return Adam(weights, **shared, fused=fused)
+        return Adam(groups, **adam)
     if recipe.optimiser == "adamw":
-        return AdamW(weights, **shared, fused=fused)
+        return AdamW(groups, **adam)
     from torch.optim import Muon
 
-    inner = [weight for weight in weights if weight.ndim == 2 and min(weight.shape) >= SMALLEST_SIDE]
-    chosen = {id(weight) for weight in inner}
-    others = AdamW([weight for weight in weights if id(weight) not in chosen], **shared, fused=fused)
+    inner, rest = _part(groups, inner=True), _part(groups, inner=False)
+    others = AdamW(rest, **adam)
     # Updates as large as AdamW's, so that one learning rate serves both.
     return Together(Muon(inner, **shared, adjust_lr_fn="match_rms_adamw"), others) if inner else others
 
 
+def group_weights(model: nn.Module, rates: Mapping[str, float]) -> list[dict[str, Any]]:
+    """The weights by the factor of their rate: that of the longest key that their name begins with, or 1."""
+    named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    for key in rates:
+        if not any(name.startswith(key) for name, _ in named):
+            parts = dict.fromkeys(name.split(".")[0] for name, _ in named)
+            raise ValueError(f"rates has {key!r}, with which no weight's name begins. {suggestion(key, parts)}")
+    groups: dict[float, list[Tensor]] = {}
+    for name, weight in named:
+        key = max((key for key in rates if name.startswith(key)), key=len, default=None)
+        groups.setdefault(1.0 if key is None else rates[key], []).append(weight)
+    return [{"params": weights, "factor": factor} for factor, weights in groups.items()]
+
+
+def _part(groups: list[dict[str, Any]], *, inner: bool) -> list[dict[str, Any]]:
+    """Of each group the matrices inside the network, which are for Muon, or the others."""
+    parts = []
+    for group in groups:
+        chosen = [each for each in group["params"] if inner == (each.ndim == 2 and min(each.shape) >= SMALLEST_SIDE)]
+        parts += [{**group, "params": chosen}] if chosen else []
+    return parts
+
+
+def load_moments(optimiser: Optimizer, state: dict[str, Any]) -> None:
+    """What an optimiser has gathered; how it computes, which depends on the device, stays that of this run."""
+    if not isinstance(optimiser, Together):
+        state = state | {"param_groups": optimiser.state_dict()["param_groups"]}
+    optimiser.load_state_dict(state)
+
+
 def set_rate(optimiser: Optimizer, rate: float) -> None:
     for group in optimiser.param_groups:
-        group["lr"] = rate
+        own = rate * group.get("factor", 1.0)
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(own)
+        else:
+            group["lr"] = own
 
 
 class Average:

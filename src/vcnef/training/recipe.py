@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Literal
 
@@ -22,23 +23,30 @@ class Recipe:
     """"muon" takes the matrices inside the network; all other weights go to AdamW."""
     learning_rate: float = 3e-4
     """The largest one."""
+    rates: Mapping[str, float] = field(default_factory=dict)
+    """Factors of it for weights whose names begin with a key, e.g. {"siren": 0.005}."""
     weight_decay: float = 0.0
     clip: float | None = 1.5
     """Largest norm of the gradient."""
     ema: float | None = None
     """Decay of an average of the weights, e.g. 0.999; the average is then evaluated and saved."""
 
-    schedule: Literal["one_cycle", "step", "cosine", "constant"] = "one_cycle"
+    schedule: Literal["one_cycle", "step", "multi_step", "cosine", "constant"] = "one_cycle"
     warm_up: float = 0.2
     """Part of the run in which "one_cycle" rises from 1/1000 of the rate, and "cosine" from 0."""
     step_epochs: int = 100
     """Every so many epochs, "step" multiplies the rate by `step_factor`."""
     step_factor: float = 0.5
+    milestones: tuple[int, ...] = ()
+    """After each of these epochs, "multi_step" multiplies the rate by `step_factor`."""
 
     loss: Literal["mse", "relative"] = "mse"
     """"relative" is the mean of ‖û − u‖ / ‖u‖ per sample, time and channel, which is what nRMSE measures."""
-    unroll: Literal["full", "curriculum", "push_forward"] = "full"
-    """For models that step: gradients through the whole rollout, a growing part of it, or the last step only."""
+    unroll: Literal["full", "curriculum", "push_forward", "two_stage"] = "full"
+    """For models that step: gradients through the whole rollout, a growing part of it, or the last step only.
+    "two_stage" is for models that encode every frame: first the encoding, then the dynamics of the codes."""
+    input_noise: float = 0.0
+    """Standard deviation of noise on every input of a step, in the network's units; for "curriculum"."""
     physics: float = 0.0
     """Weight of the residual of the equation."""
     physics_warm_up: float = 0.0
@@ -65,12 +73,22 @@ class Recipe:
             value = getattr(self, name)
             if value is not None and not (isfinite(value) and value > 0):
                 raise ValueError(f"{name} is {value}; expected a number above 0.")
-        for name in ("weight_decay", "physics", "data_weight"):
+        for key, factor in self.rates.items():
+            if not (isfinite(factor) and factor > 0):
+                raise ValueError(f"rates has {factor} for {key!r}; expected a number above 0.")
+        for name in ("weight_decay", "input_noise", "physics", "data_weight"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more.")
         for name in ("warm_up", "physics_warm_up", "ema"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{name} is {value}; expected a part of 1, at least 0 and below 1.")
+        if any(milestone < 1 for milestone in self.milestones):
+            raise ValueError(f"milestones is {tuple(self.milestones)}; expected epochs, each at least 1.")
+        if self.input_noise and self.unroll != "curriculum":
+            raise ValueError(
+                f"input_noise is {self.input_noise}, but unroll is {self.unroll!r}, which has none. "
+                "Leave it out, or use unroll='curriculum'."
+            )
         if not self.physics and not self.data_weight:
             raise ValueError("physics and data_weight are both 0, which leaves nothing to learn. Give one of them.")

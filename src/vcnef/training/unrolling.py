@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data import Batch, Queries
+from vcnef.models.coral import Coral
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import Rollout
 from vcnef.training.losses import Error
@@ -26,6 +27,21 @@ def prefix_length(progress: float, frames: int, warm_up: float = WARM_UP) -> int
 
 
 @dataclass(frozen=True, eq=False)
+class Unrolled:
+    """The whole rollout, with gradients through all of its steps, on frames that follow each other.
+
+    What asking the model at their times gives too; but nothing needs to be read from the device for it.
+    """
+
+    error: Error
+    static = True
+
+    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
+        start = model.encode(batch.u0, batch.grid, batch.params if model.params else None)
+        return self.error(model.unroll(start, batch.u.shape[1])[:, 1:], batch.u)
+
+
+@dataclass(frozen=True, eq=False)
 class Curriculum:
     """Free rollout over a prefix that grows during the run, true frames as inputs after it; every step counts.
 
@@ -33,6 +49,8 @@ class Curriculum:
     """
 
     error: Error
+    noise: float = 0.0
+    """Standard deviation of what is added to every input of a step."""
 
     def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
@@ -40,23 +58,27 @@ class Curriculum:
         params = batch.params if model.params else None
         state, answers = batch.u0, []
         for _ in range(free):
-            state = model.stepper(state, batch.grid, params)
+            state = model.stepper(self._disturb(state), batch.grid, params)
             answers.append(state)
         pred = torch.stack(answers, dim=1)
         if given := batch.u.shape[1] - free:
             inputs = frames[:, free:-1].flatten(0, 1)
             repeated = None if params is None else params.repeat_interleave(given, dim=0)
-            forced = model.stepper(inputs, batch.grid, repeated)
+            forced = model.stepper(self._disturb(inputs), batch.grid, repeated)
             pred = torch.cat([pred, forced.unflatten(0, (len(batch), given))], dim=1)
         return self.error(pred, batch.u)
+
+    def _disturb(self, state: Tensor) -> Tensor:
+        return state + self.noise * torch.randn_like(state) if self.noise else state
 
 
 @dataclass(frozen=True, eq=False)
 class PushForward:
     """One step with a gradient, from a random frame, after none or one step without: MP-PDE's push-forward.
 
-    A step is as many frames as the stepper gives at once. A sample costs one or two steps here, not a trajectory: a run
-    wants as many times more epochs as there are frames.
+    A step is as many frames as the stepper gives at once. Any frame may be the first, also the initial one, which the
+    original leaves out although prediction starts from it. A sample costs one or two steps here, not a trajectory: a
+    run wants as many times more epochs as there are frames.
     """
 
     error: Error
@@ -83,7 +105,9 @@ class PushForward:
 
 def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> None:
     """Only a model made of a stepper can be unrolled by parts, and only over frames that follow each other."""
-    if not isinstance(model, Rollout):
+    if unroll == "two_stage":
+        _check_stages(model)
+    elif not isinstance(model, Rollout):
         raise ValueError(
             f"unroll={unroll!r} is for models that step from frame to frame; {type(model).__name__} gives a whole "
             "trajectory at once. Use unroll='full'."
@@ -93,8 +117,26 @@ def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> No
             f"unroll='curriculum' is for models that give one frame at a time; this one gives {model.stepper.frames}. "
             "Use unroll='full' or 'push_forward'."
         )
+    if unroll == "push_forward" and model.stepper.frames > model.steps:
+        raise ValueError(
+            f"unroll='push_forward' needs {model.stepper.frames} frames after the initial one, as many as this model "
+            f"gives at once; there are {model.steps}. Build the model with smaller bundles, or use unroll='full'."
+        )
     if queries.times is not None:
         raise ValueError(
             f"unroll={unroll!r} needs all frames one after the other; times={queries.times} chooses some of them. "
             "Leave times out."
+        )
+
+
+def _check_stages(model: TrajectoryModel) -> None:
+    if not isinstance(model, Coral):
+        raise ValueError(
+            f"unroll='two_stage' is for models that encode every frame, such as CORAL; {type(model).__name__} has no "
+            "codes. Use unroll='full'."
+        )
+    if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+        raise ValueError(
+            f"unroll='two_stage' trains on one device, not on {torch.distributed.get_world_size()}: in each stage "
+            "some weights have no gradient to share. Use devices=1."
         )

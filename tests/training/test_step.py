@@ -1,0 +1,52 @@
+"""Steps that are recorded and replayed are the steps that they stand for."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from lightning_fabric import Fabric
+
+from vcnef.training import Recipe
+from vcnef.training.step import GraphedStep, Step, build_step
+
+SCRIPT = Path(__file__).with_name("recorded_steps.py")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", ["vcnef", "fno"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_recorded_steps_learn_what_others_learn(model, precision):
+    done = subprocess.run([sys.executable, SCRIPT, model, precision], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["plain_replays"] == 0
+    # Three batches an epoch, one of them smaller; the first three of each shape are not replayed.
+    assert (found["graphs"], found["replays"]) == (2, 8 * 3 - 2 * 3)
+    assert found["plain"][-1] < 0.9 * found["plain"][0]
+    assert found["recorded"] == pytest.approx(found["plain"], rel={"fp32": 1e-3, "bf16": 0.05}[precision])
+    assert found["resumed"] == pytest.approx(found["recorded"], rel=1e-3)
+
+
+def place(device="cuda", world_size=1):
+    """A place to compute that need not be there."""
+    return type(
+        "Place", (Fabric,), {"device": torch.device(device), "world_size": world_size, "__init__": lambda _: None}
+    )()
+
+
+def test_steps_are_recorded_only_on_one_gpu_with_an_objective_that_allows_it(monkeypatch):
+    monkeypatch.setattr(GraphedStep, "__init__", lambda self, *parts: None)
+
+    def kind(fabric=None, static=True, **recipe):
+        return type(build_step(fabric or place(), None, None, Recipe(**recipe), static=static))
+
+    assert kind() is GraphedStep
+    assert kind(precision="bf16") is GraphedStep
+    assert kind(place("cpu")) is Step
+    assert kind(place(world_size=2)) is Step
+    assert kind(static=False) is Step
+    for recipe in ({"precision": "fp16"}, {"compile": False}, {"optimiser": "muon"}):
+        assert kind(**recipe) is Step
