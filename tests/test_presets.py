@@ -52,8 +52,11 @@ RESOLUTION = {1: 256, 2: 64, 3: 32}
 
 
 def build_on_meta(config, channels, params):
+    ndim, options = config.data.ndim, config.model.options
+    # What the data say of themselves when a surrogate is built.
+    facts = {"sides": (64,) * ndim} if options.get("local") else {}
     with torch.device("meta"):
-        return build(config.model.name, ndim=config.data.ndim, channels=channels, params=params, **config.model.options)
+        return build(config.model.name, ndim=ndim, channels=channels, params=params, **options, **facts)
 
 
 def weights(model):

@@ -20,7 +20,7 @@ def test_the_speed_table(vcnef, tmp_path):
     [
         (("speed", "--models", "fnoo"), "There is no model 'fnoo'"),
         (("speed", "--models", "fno", "--steps", "0"), "--steps 0 is not understood"),
-        (("speed", "--models", "fno", "--precision", "fp8"), "precision is 'fp8'; expected one of fp32"),
+        (("speed", "--models", "fno", "--precision", "fp8"), "precision is 'fp8'; expected one of default"),
         (("accuracy",), "accuracy"),
     ],
 )

@@ -110,8 +110,8 @@ def test_options_beyond_the_paper_that_cannot_be():
         ValueError, match=r"frequencies is 2 with patches \(4, 16\) and lengths .*; expected no patches"
     ):
         vcnef.build("vcnef", **sizes, frequencies=2, lengths=(1.0, 1.0))
-    with pytest.raises(ValueError, match=r"lengths None; expected no patches, .* and 2 lengths of the domain"):
-        vcnef.build("vcnef", **sizes, frequencies=2, patches=())
+    with pytest.raises(ValueError, match=r"lengths \(1.0,\); expected no patches, .* and 2 lengths of the domain"):
+        vcnef.build("vcnef", **sizes, frequencies=2, patches=(), lengths=(1.0,))
     with pytest.raises(
         ValueError, match=r"local is 1 with sides \(7,\); a stencil needs a regular grid. Give its 2 sides"
     ):

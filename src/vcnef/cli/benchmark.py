@@ -25,7 +25,7 @@ def benchmark(
     samples: Annotated[int, typer.Option(help="Initial states.")] = 1000,
     points: Annotated[int, typer.Option(help="Points of the 1D grid.")] = 256,
     batch: Annotated[int, typer.Option(help="Initial states at once.")] = 64,
-    precision: Annotated[str, typer.Option(help="fp32, tf32, bf16 or fp16.")] = "fp32",
+    precision: Annotated[str, typer.Option(help="default, fp32, tf32, bf16 or fp16.")] = "default",
     repeats: Annotated[int, typer.Option(help="Measurements of each case; the fastest counts.")] = 3,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
     json_path: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file too.")] = None,
@@ -56,7 +56,7 @@ def benchmark(
         chosen, parse_counts(steps, "--steps"), **case, device=place, report=lambda line: typer.echo(line, err=True)
     )
     where = f"{device_name(place)}, torch {torch.__version__}"
-    title = f"{samples} initial states × {points} points, {batch} at once, {precision}, {where}"
+    title = f"{samples} initial states × {points} points, {batch} at once, {precision} precision, {where}"
     typer.echo("\n".join(lines([speed_table(found, title)])))
     if json_path is not None:
         record = {"table": table.value, **case, "device": where, "results": [asdict(each) for each in found]}

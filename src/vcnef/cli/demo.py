@@ -18,7 +18,7 @@ SPACE, TIME = (64, 128, 256), (21, 41)
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for data, runs, figures and numbers.")] = Path("demo"),
-    minutes: Annotated[float, typer.Option(help="Training time of VCNeF; FNO has a third of it.")] = 2.2,
+    minutes: Annotated[float, typer.Option(help="Training time of VCNeF; FNO has half of it.")] = 2.2,
     samples: Annotated[int, typer.Option(help="Trajectories to generate.")] = WORLD["samples"],
 ) -> None:
     """Generate a small Burgers world, train VCNeF and FNO on it, judge both, and draw what they do.
@@ -27,7 +27,7 @@ def demo(
     """
     data = _generate(out, samples)
     found = {}
-    for name, share in (("vcnef", 1.0), ("fno", 1 / 3)):
+    for name, share in (("vcnef", 1.0), ("fno", 0.5)):
         run = _train(name, data, out / "runs" / name, minutes * share)
         found[name] = (run, _evaluate(name, run, data, out / "figures" / name))
     typer.echo(_comparison(found))

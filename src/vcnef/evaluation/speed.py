@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,8 @@ from vcnef.models.interface import TrajectoryModel
 TRAINED_STEPS = 40
 """Frames to the training horizon: more steps than these are asked beyond it, as in the paper."""
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
-PRECISIONS = ("fp32", "tf32", *HALF)
+PRECISIONS = ("default", "fp32", "tf32", *HALF)
+"""The first is what `predict` does when nothing is said: fused kernels where a model has them, fp32 elsewhere."""
 
 
 class Question(NamedTuple):
@@ -54,7 +55,7 @@ def measure_speed(
     samples: int = 1000,
     points: int = 256,
     batch: int = 64,
-    precision: str = "fp32",
+    precision: str = "default",
     device: torch.device | str = "cpu",
     repeats: int = 3,
     report: Callable[[str], None] | None = None,
@@ -77,7 +78,7 @@ def measure_speed(
                 if report:
                     report(f"{name}, {count} steps, {way}")
                 with computing_in(precision, device):
-                    cost = _measure(model, question, count, batch, limit, repeats)
+                    cost = _measure(model, question, count, batch, repeats, _asked(precision, limit))
                 weights = sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
                 found.append(Speed(name, way, count, *cost, weights))
         model.cpu()
@@ -92,8 +93,12 @@ def _ask_something(model: TrajectoryModel, samples: int, points: int, device: to
     return Question(u0.to(device), grid.to(device), None if params is None else params.to(device))
 
 
+def _asked(precision: str, limit: int | None) -> dict[str, Any]:
+    return {"points_per_chunk": limit} | ({} if precision == "default" else {"precision": precision})
+
+
 def _measure(
-    model: TrajectoryModel, question: Question, steps: int, batch: int, limit: int | None, repeats: int
+    model: TrajectoryModel, question: Question, steps: int, batch: int, repeats: int, asked: dict[str, Any]
 ) -> tuple[float, float, int | None]:
     """Seconds, their spread, and bytes at the peak."""
     u0, grid, params = question
@@ -102,7 +107,7 @@ def _measure(
     def answer(samples: int) -> None:
         for first in range(0, samples, batch):
             rows = slice(first, first + batch)
-            model.predict(u0[rows], grid, t, None if params is None else params[rows], points_per_chunk=limit)
+            model.predict(u0[rows], grid, t, None if params is None else params[rows], **asked)
 
     one_batch = min(batch, len(u0))
     answer(one_batch)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -75,7 +77,10 @@ class VCNeF(TrajectoryModel):
         tokens = latent.tokens
         for modulation in self.modulations:
             tokens = modulation(tokens, coordinates, latent.layout)
-        return self.decoder(tokens, latent.sides)
+        # Fused kernels answer in the type of their operands; the decoder goes on in it.
+        half = tokens.dtype != latent.tokens.dtype
+        with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
+            return self.decoder(tokens, latent.sides).to(latent.tokens.dtype)
 
 
 SIZES = {
@@ -120,7 +125,8 @@ def vcnef(
     periodic: how a grid is continued past its edges, by patches that are not whole and by `local`.
 
     Beyond the paper:
-    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths`, in place of x.
+    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` (1 by
+        default), in place of x.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
         length on finer grids, which needs the `sides` of the training grid, in points.
     """
@@ -135,7 +141,8 @@ def vcnef(
     if any(size < 2 or size % 2 for size in patches):
         raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
     _check_sizes(0, frequencies=frequencies, local=local)
-    if frequencies and (patches or not lengths or len(lengths) != ndim):
+    lengths = tuple(lengths or (1.0,) * ndim)
+    if frequencies and (patches or len(lengths) != ndim):
         raise ValueError(
             f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
             f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain."
@@ -147,7 +154,7 @@ def vcnef(
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     patches, release = tuple(patches), variant == "release"
-    features = PeriodicFeatures(frequencies, tuple(lengths), periodic=periodic) if frequencies else nn.Identity()
+    features = PeriodicFeatures(frequencies, lengths, periodic=periodic) if frequencies else nn.Identity()
     inputs = channels + params + (features.count if frequencies else ndim)
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
     activation = nn.GELU if patches else partial(nn.ReLU, inplace=True)

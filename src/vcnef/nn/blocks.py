@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.kernels import modulation as kernels
+from vcnef.nn.fused import pack_block
 from vcnef.nn.local import Layout, LocalMix
 
 Activation = Callable[[], nn.Module]
@@ -43,6 +45,10 @@ class TransformerBlock(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout = ()) -> Float[Tensor, "*b s d"]:
+        if (weights := pack_block(self, tokens)) is not None:
+            extra = None if self.local is None else self.local(tokens, layout).unsqueeze(1)
+            alone = tokens.unsqueeze(1)
+            return kernels.transform(alone, *kernels.mix(alone, weights), weights, extra).squeeze(1)
         attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
         if self.local is not None:
             attended = attended + self.local(tokens, layout)
@@ -60,4 +66,5 @@ class Transformer(nn.Sequential):
         *blocks, norm = self
         for block in blocks:
             tokens = block(tokens, layout)
-        return norm(tokens)
+        # Fused kernels may have answered in half precision.
+        return norm(tokens.to(norm.weight.dtype))

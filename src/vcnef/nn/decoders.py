@@ -9,7 +9,9 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.kernels import modulation as kernels
 from vcnef.nn.blocks import FeedForward
+from vcnef.nn.fused import pack_decoder
 from vcnef.nn.patches import whole_sides
 
 CONV_TRANSPOSE = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
@@ -25,6 +27,8 @@ class PointDecoder(nn.Module):
         self.mlp = FeedForward(width, width, nn.GELU, channels)
 
     def forward(self, tokens: Float[Tensor, "b t s d"], sides: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
+        if (weights := pack_decoder(self.norm, self.mlp, tokens)) is not None:
+            return kernels.decode(tokens, weights).unflatten(2, sides)
         return self.mlp(self.norm(tokens)).unflatten(2, sides)
 
 

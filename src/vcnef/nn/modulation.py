@@ -6,9 +6,12 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.kernels import modulation as kernels
+from vcnef.kernels.weights import BlockWeights
 from vcnef.nn.attention import positive
 from vcnef.nn.blocks import Activation, FeedForward
 from vcnef.nn.coordinates import Coordinates
+from vcnef.nn.fused import pack_block
 from vcnef.nn.local import Layout, LocalMix
 
 
@@ -40,6 +43,9 @@ class ModulationBlock(nn.Module):
 
     The time axis of `tokens` may have size one, as it has before the first block: attention and scale are then computed
     once, not once per query time, and meet the times where they multiply the coordinates.
+
+    Where `predict` has chosen a precision and a GPU is there, fused kernels do all of it, and tokens come out in the
+    type of their operands.
     """
 
     def __init__(
@@ -69,6 +75,8 @@ class ModulationBlock(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "b t_or_1 s d"], coordinates: Coordinates, layout: Layout = ()
     ) -> Float[Tensor, "b t s d"]:
+        if (weights := pack_block(self, tokens)) is not None:
+            return self._fused(tokens, coordinates, layout, weights)
         attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
         if self.local is not None:
             attended = attended + self.local(tokens, layout)
@@ -80,3 +88,10 @@ class ModulationBlock(nn.Module):
         modulated = self.modulation_norm(attended + self.dropout(self.out(modulated)))
 
         return self.mlp_norm(modulated + self.dropout(self.mlp(modulated)))
+
+    def _fused(self, tokens: Tensor, coordinates: Coordinates, layout: Layout, weights: BlockWeights) -> Tensor:
+        field, mixed = self.branch(coordinates), kernels.mix(tokens, weights)
+        extra = None if self.local is None else self.local(tokens, layout)
+        if tokens.shape[1] == field.shape[1]:
+            return kernels.apply(tokens, *mixed, field, weights, extra)
+        return kernels.modulate(*kernels.attend(tokens, *mixed, weights, extra), field, weights)

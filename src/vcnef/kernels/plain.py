@@ -1,0 +1,105 @@
+"""The kernels' twins in plain PyTorch, which define what is right and run anywhere; equations in `modulation`."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights
+
+ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+
+
+def mix(
+    tokens: Float[Tensor, "b t s d"], weights: BlockWeights
+) -> tuple[Float[Tensor, "b t d d"], Float[Tensor, "b t d"]]:
+    tokens = tokens.float()
+    member = _membership(weights)
+    keys = _positive(_affine(tokens, weights.key))
+    key_mean = keys.mean(-2)
+    gram = keys.mT @ tokens / tokens.shape[-2]
+    state = _affine(gram, Affine(weights.value.weight, key_mean.unsqueeze(-1) * weights.value.bias))
+    mixing = (state * (member @ member.mT)) @ weights.join.weight.float()
+    return mixing.to(weights.join.weight.dtype), key_mean
+
+
+def attend(
+    tokens: Float[Tensor, "b t s d"],
+    mixing: Float[Tensor, "b t d d"],
+    key_mean: Float[Tensor, "b t d"],
+    weights: BlockWeights,
+    extra: Float[Tensor, "b t s d"] | None = None,
+) -> tuple[Float[Tensor, "b t s d"], Float[Tensor, "b t s d"]]:
+    attended = _attend(tokens, mixing, key_mean, weights, extra)
+    return attended.to(weights.operands), _positive(_affine(attended, weights.scale)).to(weights.operands)
+
+
+def apply(
+    tokens: Float[Tensor, "b t s d"],
+    mixing: Float[Tensor, "b t d d"],
+    key_mean: Float[Tensor, "b t d"],
+    field: Float[Tensor, "b_or_1 t s d"],
+    weights: BlockWeights,
+    extra: Float[Tensor, "b t s d"] | None = None,
+) -> Float[Tensor, "b t s d"]:
+    attended = _attend(tokens, mixing, key_mean, weights, extra)
+    return modulate(attended, _positive(_affine(attended, weights.scale)), field, weights)
+
+
+def modulate(
+    attended: Float[Tensor, "b t_or_1 s d"],
+    scale: Float[Tensor, "b t_or_1 s d"],
+    field: Float[Tensor, "b_or_1 t s d"],
+    weights: BlockWeights,
+) -> Float[Tensor, "b t s d"]:
+    modulated = _affine(scale.float() * field.float(), weights.out)
+    return _finish(_norm(attended.float() + modulated, weights.modulation_norm, weights.eps), weights)
+
+
+def transform(
+    tokens: Float[Tensor, "b t s d"],
+    mixing: Float[Tensor, "b t d d"],
+    key_mean: Float[Tensor, "b t d"],
+    weights: BlockWeights,
+    extra: Float[Tensor, "b t s d"] | None = None,
+) -> Float[Tensor, "b t s d"]:
+    return _finish(_attend(tokens, mixing, key_mean, weights, extra), weights)
+
+
+def decode(tokens: Float[Tensor, "*b d"], weights: DecoderWeights) -> Float[Tensor, "*b c"]:
+    return _affine(F.gelu(_affine(_norm(tokens.float(), weights.norm, weights.eps), weights.first)), weights.second)
+
+
+def _attend(
+    tokens: Tensor, mixing: Tensor, key_mean: Tensor, weights: BlockWeights, extra: Tensor | None
+) -> Float[Tensor, "b t s d"]:
+    member, inputs = _membership(weights), tokens.float()
+    queries = _positive(_affine(inputs, weights.query))
+    normaliser = queries @ (key_mean.unsqueeze(-1) * member @ member.mT) + 1e-6 / tokens.shape[-2]
+    attended = inputs + (queries / normaliser) @ mixing.float() + weights.join.bias
+    return _norm(attended if extra is None else attended + extra, weights.attention_norm, weights.eps)
+
+
+def _finish(tokens: Float[Tensor, "b t s d"], weights: BlockWeights) -> Float[Tensor, "b t s d"]:
+    hidden = ACTIVATIONS[weights.activation](_affine(tokens, weights.widen))
+    return _norm(tokens + _affine(hidden, weights.narrow), weights.mlp_norm, weights.eps).to(weights.operands)
+
+
+def _membership(weights: BlockWeights) -> Tensor:
+    """Which head a feature belongs to, as a matrix of zeros and ones `d h`."""
+    ones = torch.eye(weights.heads, device=weights.key.bias.device)
+    return ones.repeat_interleave(len(weights.key.bias) // weights.heads, dim=0)
+
+
+def _affine(x: Tensor, affine: Affine) -> Tensor:
+    return x @ affine.weight.float() + affine.bias
+
+
+def _norm(x: Tensor, affine: Affine, eps: float) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], affine.weight, affine.bias, eps)
+
+
+def _positive(x: Tensor) -> Tensor:
+    return x.clamp(max=0).exp() + F.relu(x)

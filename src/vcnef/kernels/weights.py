@@ -1,0 +1,118 @@
+"""What the kernels are given: weights in their layout, tilings, and whether they can run at all."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+WIDEST = 128
+"""Width up to which a tile of tokens stays in registers; cuBLAS serves wider models well."""
+
+CAPABILITIES = {(8, 0), (9, 0), (10, 0), (10, 3)}
+"""NVIDIA's data-centre GPUs since A100; others have less shared memory than the tilings take."""
+
+
+class Affine(NamedTuple):
+    """x W + b with W stored `in out`, or scale and shift of a LayerNorm."""
+
+    weight: Tensor
+    bias: Tensor
+
+    @classmethod
+    def pack(cls, operands: torch.dtype, weight: Tensor, bias: Tensor) -> Affine:
+        """From `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in fp32."""
+        if weight.ndim == 1:
+            return cls(weight.float(), bias.float())
+        return cls(weight.mT.to(operands, copy=True, memory_format=torch.contiguous_format), bias.float())
+
+
+@dataclass(frozen=True)
+class BlockWeights:
+    """What a block has learnt. A transformer block has no `scale`, `out` and `modulation_norm`."""
+
+    query: Affine
+    key: Affine
+    value: Affine
+    join: Affine
+    attention_norm: Affine
+    widen: Affine
+    narrow: Affine
+    mlp_norm: Affine
+    heads: int
+    activation: str
+    eps: float
+    scale: Affine | None = None
+    out: Affine | None = None
+    modulation_norm: Affine | None = None
+
+    @classmethod
+    def pack(
+        cls, operands: torch.dtype, *, heads: int, activation: str, eps: float, **parts: tuple[Tensor, Tensor]
+    ) -> BlockWeights:
+        """Cheap enough for every call."""
+        packed = {name: Affine.pack(operands, *part) for name, part in parts.items()}
+        return cls(heads=heads, activation=activation, eps=eps, **packed)
+
+    @property
+    def operands(self) -> torch.dtype:
+        return self.key.weight.dtype
+
+
+class DecoderWeights(NamedTuple):
+    """LN, a linear map to the same width, GELU, and one to the channels."""
+
+    norm: Affine
+    first: Affine
+    second: Affine
+    eps: float
+
+
+class Tiling(NamedTuple):
+    """How a kernel cuts its work: tokens of a tile, hidden features at a time, warps, depth of the pipelined loop."""
+
+    tokens: int
+    hidden: int
+    warps: int
+    stages: int
+
+
+def usable(tokens: Tensor, heads: int = 1) -> bool:
+    """Whether the kernels can serve these tokens here; if not, the log says why, once, at level debug."""
+    reason = _obstacle(tokens, heads)
+    if reason is not None:
+        _say_once(reason)
+    return reason is None
+
+
+@cache
+def _say_once(reason: str) -> None:
+    log.debug("Plain code, no fused kernels: %s.", reason)
+
+
+def padded(size: int) -> int:
+    """The power of two that holds `size`, and the least that tensor cores take."""
+    return max(16, 1 << (size - 1).bit_length())
+
+
+def _obstacle(tokens: Tensor, heads: int) -> str | None:
+    width = tokens.shape[-1]
+    if not tokens.is_cuda:
+        return f"tokens are on {tokens.device.type}, not on a GPU"
+    capability = torch.cuda.get_device_capability(tokens.device)
+    if torch.version.hip is not None or capability not in CAPABILITIES:
+        return f"a GPU of compute capability {capability}, where one of {sorted(CAPABILITIES)} by NVIDIA is served"
+    if tokens.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"tokens are {tokens.dtype}"
+    if width > WIDEST or width % heads:
+        return f"width {width} with {heads} heads, where at most {WIDEST} and a multiple of the heads is served"
+    if not tokens.numel():
+        return "there are no tokens"
+    return None if find_spec("triton") else "Triton is not installed"

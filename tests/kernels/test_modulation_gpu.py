@@ -1,0 +1,93 @@
+"""The kernels against their twins and against the model's own forward, on a GPU."""
+
+import pytest
+import torch
+from torch import nn
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.kernels import modulation as kernels
+from vcnef.kernels import plain
+from vcnef.kernels.precision import precision
+from vcnef.kernels.weights import usable
+from vcnef.nn.attention import positive
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
+
+TOLERANCE = {torch.float32: 3e-3, torch.float16: 1e-3, torch.bfloat16: 8e-3}
+"""Of ‖found − twin‖ / ‖twin‖; fp32 is multiplied as tf32."""
+SHAPES = [(16, 2, 7), (48, 8, 100), (96, 8, 256), (96, 1, 300), (100, 10, 129), (128, 8, 1000)]
+
+
+def change(found, expected):
+    assert found.shape == expected.shape
+    return float((found.double() - expected.double()).norm() / expected.double().norm())
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("between", ["operands", "fp32"])
+@pytest.mark.parametrize(("width", "heads", "points"), SHAPES)
+def test_kernels_agree_with_their_twins(make_case, width, heads, points, dtype, between):
+    activation = nn.GELU if heads == 1 else nn.ReLU
+    case = make_case(width, heads, points, activation, shared=points != 100, device="cuda")
+    weights, field = case.weights(dtype), case.field
+    tokens, extra = (x.to(dtype if between == "operands" else torch.float32) for x in (case.tokens, case.extra))
+    assert usable(tokens, heads)
+
+    mixed = plain.mix(tokens, weights)
+    for found, expected in zip(kernels.mix(tokens, weights), mixed, strict=True):
+        assert change(found, expected) < TOLERANCE[dtype]
+    for given in (tokens, *mixed, field, weights), (tokens, *mixed, field, weights, extra):
+        assert change(kernels.apply(*given), plain.apply(*given)) < TOLERANCE[dtype]
+        assert (
+            change(kernels.transform(*given[:3], *given[4:]), plain.transform(*given[:3], *given[4:]))
+            < TOLERANCE[dtype]
+        )
+        parts = zip(kernels.attend(*given[:3], *given[4:]), plain.attend(*given[:3], *given[4:]), strict=True)
+        assert all(change(found, expected) < TOLERANCE[dtype] for found, expected in parts)
+    given = tokens[:, :1], positive(extra[:, :1]), field, weights
+    assert change(kernels.modulate(*given), plain.modulate(*given)) < TOLERANCE[dtype]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_every_tiling_gives_the_same(make_case, dtype):
+    case = make_case(96, 8, 200, nn.ReLU, device="cuda")
+    weights = case.weights(dtype)
+    mixed = plain.mix(case.tokens, weights)
+    for tiling in kernels.MIX_TILINGS[dtype.itemsize]:
+        assert change(kernels.mix(case.tokens, weights, tiling)[0], mixed[0]) < TOLERANCE[dtype]
+    given = case.tokens, *mixed, case.field, weights
+    expected = plain.apply(*given)
+    for tiling in kernels.APPLY_TILINGS[dtype.itemsize]:
+        assert change(kernels.apply(*given, tiling=tiling), expected) < TOLERANCE[dtype]
+
+
+@torch.no_grad()
+def test_a_block_uses_them_only_in_a_context_of_precision(make_case, monkeypatch):
+    case = make_case(96, 8, 256, nn.ReLU, device="cuda")
+    calls, launch = [], kernels.apply
+    monkeypatch.setattr(kernels, "apply", lambda *given: calls.append(1) or launch(*given))
+    expected = case.block(case.tokens, case.coordinates)
+    assert not calls
+    with precision("fp16"):
+        found = case.block(case.tokens, case.coordinates)
+        assert calls
+        with torch.enable_grad():
+            assert torch.equal(case.block(case.tokens, case.coordinates), expected)
+    assert len(calls) == 1
+    assert found.dtype == torch.float16
+    assert change(found, expected) < 1e-3
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp16", 1e-3), ("tf32", 2e-3), ("bf16", 1e-2), ("fp32", 1e-6)])
+def test_predict_agrees_with_forward(precision, tolerance, shared):
+    model = vcnef.build("vcnef", ndim=1, channels=2, params=1).cuda()
+    grid = cell_centres(((0.0, 1.0),), (256,)).cuda()
+    times = torch.rand(10) if shared else torch.rand(8, 10)
+    inputs = torch.randn(8, 256, 2).cuda(), grid, times.cuda(), torch.rand(8, 1).cuda()
+    found = model.predict(*inputs, precision=precision, points_per_chunk=256 * 7)
+    assert found.dtype == torch.float32
+    assert change(found, model(*inputs).detach()) < tolerance

@@ -1,0 +1,88 @@
+"""The kernels against their twins, in Triton's interpreter: no GPU needed, and a process of its own to switch it on."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+INTERPRETED = """
+import torch
+from triton.runtime import interpreter
+from vcnef.kernels import modulation as kernels
+from vcnef.kernels import plain
+from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights, Tiling
+from vcnef.nn import fused
+
+# Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses.
+patch = interpreter._patch_lang_tensor
+def patch_with_index(tensor, scope):
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+interpreter._patch_lang_tensor = patch_with_index
+
+torch.manual_seed(0)
+
+def linear(inputs, outputs):
+    return torch.randn(outputs, inputs) / inputs**0.5, 0.3 * torch.randn(outputs)
+
+def close(found, expected, dtype):
+    assert found.dtype == expected.dtype and found.shape == expected.shape
+    change = float((found.float() - expected.float()).norm() / expected.float().norm())
+    assert change < (1e-6 if dtype == torch.float32 else 1e-3), (change, dtype)
+
+cases = (
+    (16, 2, 20, 1, "relu", torch.float32, torch.float32),
+    (48, 8, 16, 2, "gelu", torch.float32, torch.float32),
+    (20, 1, 5, 1, "relu", torch.float16, torch.float16),
+    (96, 8, 17, 1, "relu", torch.float16, torch.float32),
+)
+for width, heads, points, fields, activation, dtype, between in cases:
+    names = ("query", "key", "value", "join", "scale", "out")
+    parts = {name: linear(width, width) for name in names}
+    parts |= {"widen": linear(width, 4 * width), "narrow": linear(4 * width, width)}
+    norms = ("attention_norm", "modulation_norm", "mlp_norm")
+    parts |= {name: (1 + 0.2 * torch.randn(width), 0.2 * torch.randn(width)) for name in norms}
+    weights = BlockWeights.pack(dtype, heads=heads, activation=activation, eps=1e-5, **parts)
+    tokens, extra = torch.randn(2, 2, 2, points, width).to(between)
+    field = torch.randn(fields, 2, points, width)
+    tiling = Tiling(tokens=16, hidden=64, warps=4, stages=1)
+
+    mixed = plain.mix(tokens, weights)
+    for found, expected in zip(kernels.mix(tokens, weights, tiling), mixed, strict=True):
+        close(found, expected, dtype)
+    given = tokens, *mixed, field, weights, extra if fields == 1 else None
+    close(kernels.apply(*given, tiling), plain.apply(*given), dtype)
+    given = tokens[:, :1], extra[:, :1].abs(), field, weights
+    close(kernels.modulate(*given, tiling), plain.modulate(*given), dtype)
+    given = tokens, *mixed, weights, extra
+    close(kernels.transform(*given, tiling), plain.transform(*given), dtype)
+    for found, expected in zip(kernels.attend(*given, tiling), plain.attend(*given), strict=True):
+        close(found, expected, dtype)
+    pairs = parts["mlp_norm"], linear(width, width), linear(width, 3)
+    decoder = DecoderWeights(*(Affine.pack(dtype, *pair) for pair in pairs), 1e-5)
+    close(kernels.decode(tokens, decoder, tiling), plain.decode(tokens, decoder), dtype)
+"""
+
+PREDICTED = """
+import vcnef
+from vcnef.grid import cell_centres
+
+fused.usable = lambda tokens, heads=1: True
+model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2)
+inputs = torch.randn(2, 10, 1), cell_centres(((0.0, 1.0),), (10,)), torch.rand(2)
+expected = model(*inputs).detach()
+for precision, dtype in (("tf32", torch.float32), ("fp16", torch.float16)):
+    found = model.predict(*inputs, precision=precision)
+    assert not torch.equal(found, expected)
+    close(found, expected, dtype)
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+def test_kernels_agree_with_their_twins_and_predict_with_forward():
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    command = [sys.executable, "-c", INTERPRETED + PREDICTED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,35 @@
+import pytest
+import torch
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.kernels.precision import OPERANDS, operands, precision
+
+
+@torch.no_grad()
+def test_kernels_are_chosen_by_the_caller_and_for_as_long_as_they_say():
+    assert operands() is None
+    with precision("fp16"):
+        assert operands() == torch.float16
+        with precision("fp32"):
+            assert operands() is None
+        assert operands() == torch.float16
+        with torch.enable_grad():
+            assert operands() is None
+    assert operands() is None
+
+
+def test_an_unknown_precision_names_those_there_are():
+    with (
+        pytest.raises(ValueError, match="precision is 'fp8'; expected one of 'fp32', 'tf32', 'bf16', 'fp16'"),
+        precision("fp8"),
+    ):
+        pass
+
+
+def test_a_cpu_predicts_in_full_precision_whatever_is_chosen():
+    model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2)
+    inputs = torch.randn(2, 20, 1), cell_centres(((0.0, 1.0),), (20,)), torch.rand(3)
+    expected = model(*inputs)
+    for name in OPERANDS:
+        assert torch.equal(model.predict(*inputs, precision=name), expected)
