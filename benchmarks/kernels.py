@@ -94,12 +94,12 @@ def compare_block(model: VCNeF, args: argparse.Namespace) -> dict[str, dict[str,
     weights, field = block_weights(block, torch.float16), block.branch(where)
     attended = tokens[:, :1].contiguous()
     mixed = kernels.mix(half, weights)
-    for tiling in kernels.MIX_TILINGS[2]:
+    for tiling in kernels.MIX_TILINGS:
         add(f"mix, {tuple(tiling)}", "mix", partial(kernels.mix, half, weights, tiling))
-    for tiling in kernels.APPLY_TILINGS[2]:
+    for tiling in kernels.APPLY_TILINGS:
         run = partial(kernels.apply, half, *mixed, field, weights, tiling=tiling)
         add(f"apply, {tuple(tiling)}", "apply", run, compared=True)
-    for tiling in kernels.APPLY_TILINGS[2]:
+    for tiling in kernels.APPLY_TILINGS:
         run = partial(kernels.modulate, attended, attended.abs(), field, weights, tiling)
         add(f"modulate, {tuple(tiling)}", "modulate", run)
     return rows

@@ -23,22 +23,14 @@ from torch import Tensor
 
 from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, padded
 
-MIX_TILINGS = {
-    2: (Tiling(64, 0, 4, 2), Tiling(128, 0, 8, 2)),
-    4: (Tiling(64, 0, 8, 1), Tiling(32, 0, 8, 1), Tiling(32, 0, 4, 1)),
-}
-APPLY_TILINGS = {
-    2: (
-        Tiling(128, 128, 8, 2),
-        Tiling(128, 64, 8, 3),
-        Tiling(64, 64, 8, 2),
-        Tiling(64, 128, 8, 2),
-        Tiling(64, 32, 4, 2),
-        Tiling(64, 64, 4, 1),
-    ),
-    4: (Tiling(64, 32, 8, 1), Tiling(128, 32, 8, 1), Tiling(64, 32, 4, 1)),
-}
-"""By bytes of an operand, the tilings worth trying, the one in use first; `benchmarks/kernels.py` times them."""
+MIX_TILINGS = (Tiling(64, 0, 4, 2), Tiling(128, 0, 8, 2))
+APPLY_TILINGS = (
+    Tiling(128, 64, 8, 3),
+    Tiling(128, 128, 8, 2),
+    Tiling(64, 64, 4, 1),
+    Tiling(64, 32, 4, 2),
+)
+"""The tilings worth trying, the one in use first; `benchmarks/kernels.py` times them."""
 
 
 def mix(
@@ -48,7 +40,7 @@ def mix(
     from vcnef.kernels import modulation_triton as kernels
 
     batch, times, points, width = tokens.shape
-    tiling = tiling or MIX_TILINGS[weights.operands.itemsize][0]
+    tiling = tiling or MIX_TILINGS[0]
     tokens = tokens.contiguous()
     mixing = tokens.new_empty(batch, times, width, width, dtype=weights.operands)
     key_mean = tokens.new_empty(batch, times, width, dtype=torch.float32)
@@ -72,7 +64,7 @@ def attend(
     from vcnef.kernels import modulation_triton as kernels
 
     batch, times, points, width = tokens.shape
-    tiling = tiling or APPLY_TILINGS[weights.operands.itemsize][0]
+    tiling = tiling or APPLY_TILINGS[0]
     tokens = tokens.contiguous()
     attended, factor = (torch.empty_like(tokens, dtype=weights.operands) for _ in range(2))
     with torch.cuda.device_of(tokens):
@@ -127,7 +119,7 @@ def decode(
     from vcnef.kernels import modulation_triton as kernels
 
     width, channels = tokens.shape[-1], len(weights.second.bias)
-    tiling = tiling or APPLY_TILINGS[weights.first.weight.dtype.itemsize][0]
+    tiling = tiling or APPLY_TILINGS[0]
     rows = tokens.reshape(-1, width)
     out = rows.new_empty(len(rows), channels, dtype=torch.float32)
     with torch.cuda.device_of(rows):
@@ -157,7 +149,7 @@ def _launch(
 
     batch, own_times, points, width = tokens.shape
     times, hidden = own_times if field is None else field.shape[1], len(weights.widen.bias)
-    tiling = tiling or APPLY_TILINGS[weights.operands.itemsize][0]
+    tiling = tiling or APPLY_TILINGS[0]
     tokens, key_mean_or_scale = tokens.contiguous(), key_mean_or_scale.contiguous()
     field = field if field is None else field.to(weights.operands).contiguous()
     extra = extra if extra is None else extra.contiguous()

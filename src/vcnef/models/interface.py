@@ -68,7 +68,7 @@ class TrajectoryModel(nn.Module):
         A model whose times are not independent is given all of them at once.
 
         `precision` is that of the operands in fused GPU kernels, for the parts of a model that have them: "fp16"
-        (changes VCNeF's output by about 4e-4 of its norm), "tf32", "bf16", or "fp32" for no kernels.
+        (changes VCNeF's output by about 4e-4 of its norm) or "bf16"; "tf32" and "fp32" are without kernels.
         """
         check_shapes(self, u0, grid, t, params)
         check_finite(u0=u0, grid=grid, t=t, params=params)
