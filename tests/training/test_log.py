@@ -28,7 +28,31 @@ def test_wandb_is_given_every_record(tmp_path, monkeypatch):
     log.write({"step": 5, "loss": 0.5})
     log.close()
     assert seen == [(0.5, 5), "finished"]
-    assert settings["id"] == "run"
+    assert settings["name"] == "run"
+    WeightsAndBiases(other := tmp_path / "elsewhere" / "run")
+    identity = settings["id"]
+    WeightsAndBiases(tmp_path / "run")
+    assert settings["id"] != identity
+    WeightsAndBiases(other)
+    assert settings["id"] == identity
+
+
+def test_tensorboard_itself(fit_quickly, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    run = fit_quickly(out=tmp_path / "run", logs=("tensorboard",), epochs=3)
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    losses = [event.value for event in events.Scalars("loss")]
+    assert losses == pytest.approx([record["loss"] for record in run.history])
+
+
+def test_wandb_itself_without_a_network(fit_quickly, tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    fit_quickly(out=tmp_path / "run", logs=("wandb",))
+    assert list((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
 
 
 def test_tensorboard_is_given_every_number(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ SPACE, TIME = (64, 128, 256), (21, 41)
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for data, runs, figures and numbers.")] = Path("demo"),
-    minutes: Annotated[float, typer.Option(help="Training time of VCNeF; FNO has half of it.")] = 2.2,
+    minutes: Annotated[float, typer.Option(help="Training time of VCNeF; FNO has half of it.")] = 1.8,
     samples: Annotated[int, typer.Option(help="Trajectories to generate.")] = WORLD["samples"],
 ) -> None:
     """Generate a small Burgers world, train VCNeF and FNO on it, judge both, and draw what they do.

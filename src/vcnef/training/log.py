@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -64,8 +65,10 @@ class TensorBoard:
 class WeightsAndBiases:
     def __init__(self, folder: Path, *, step: int = 0) -> None:
         wandb = _need("wandb")
-        # The folder's name is the run's, so that a resumed run continues its own curves.
-        self._run = wandb.init(project="vcnef", name=folder.name, id=folder.name, dir=folder, resume="allow")
+        # The folder is the run's identity, so that a resumed run continues its own curves, and no other's.
+        place = blake2b(str(folder.resolve()).encode(), digest_size=4).hexdigest()
+        identity = f"{folder.name}-{place}"
+        self._run = wandb.init(project="vcnef", name=folder.name, id=identity, dir=folder, resume="allow")
 
     def write(self, record: Record) -> None:
         self._run.log(record, step=record["step"])
