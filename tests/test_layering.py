@@ -8,11 +8,12 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "suggest"}
+GROUND = {"problem", "grid", "device", "suggest"}
 
 MAY_USE = {
     "problem": set(),
     "grid": set(),
+    "device": set(),
     "suggest": set(),
     "nn": {"kernels"},
     "kernels": set(),

@@ -110,7 +110,7 @@ def test_a_prediction_that_is_not_finite_is_null_and_said(vcnef, files, run_fold
         (("--data", "{file}", "--space", "24"), "space has 24, which does not divide the 32 points of the data."),
         (("--data", "{file}", "--time", "8"), "time has 8 frames, which the 9 frames of the data"),
         (("--data", "{file}", "--split", "exam"), "There is no split 'exam'; expected one of train, valid, test."),
-        (("--data", "{file}", "--device", "abacus"), "--device is abacus, which this machine does not have"),
+        (("--data", "{file}", "--device", "abacus"), "The device is 'abacus', which this machine does not have"),
         (("--data", "{file}", "--json", "{file}/out.json"), "Could not write"),
         (("--data", "{file}", "--figures", "{file}"), "Could not write"),
     ],

@@ -169,6 +169,7 @@ def bad_files(folder):
         ({"--out": "ic.npy/pred.nc"}, "Could not write ic.npy/pred.nc: "),
         ({"--out": "folder.nc"}, "folder.nc is a folder; expected a file."),
         ({"--memory": "lots"}, "memory_limit is 'lots'; expected a size such as '2GB'"),
+        ({"--precision": "fp8"}, "precision is 'fp8'; expected one of 'fp32', 'tf32', 'bf16', 'fp16'"),
         (
             {"--param": None},
             "The parameter nu is missing; the model was trained on 0.001 to 0.1. Give it as --param nu=",

@@ -172,7 +172,7 @@ def test_files_are_not_overwritten_and_not_mixed(tmp_path):
         ({"params": {"rate": "fast"}}, "rate is 'fast'; expected a number, a list of them"),
         ({"params": {"rate": (2.0, 1.0)}}, r"rate is \(2.0, 1.0\); expected a number, a list of them, or a \(low"),
         ({"params": {"rate": []}}, "Lists of parameters go through together, but have {'rate': 0} values"),
-        ({"device": "abacus"}, "There is no device 'abacus'; expected cpu, cuda"),
+        ({"device": "abacus"}, "The device is 'abacus', which this machine does not have; expected cpu, cuda"),
     ],
 )
 def test_messages(change, message):
@@ -192,7 +192,7 @@ def test_output_times_are_free(tmp_path):
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a CUDA device")
 def test_a_missing_gpu_is_said():
-    with pytest.raises(ValueError, match=r"this machine has no CUDA device. Use cpu"):
+    with pytest.raises(ValueError, match=r"The device is 'cuda', which this machine does not have"):
         generate(DecayingWaves(), samples=1, device="cuda")
 
 

@@ -16,26 +16,12 @@ if TYPE_CHECKING:
 
 def load_surrogate(run: Path, device: str | None) -> Surrogate:
     """The surrogate of a run folder or of the model folder inside, on a GPU if there is one and no other is named."""
-    import torch
-
+    from vcnef.device import choose_device
     from vcnef.surrogate import Surrogate
 
     if not run.is_dir():
         raise FileNotFoundError(f"There is no run or model folder {run}. Train one with `vcnef train`.")
-    return Surrogate.load(run).to(choose_device(device, torch))
-
-
-def choose_device(name: str | None, torch) -> str:
-    """The device of that name, if this machine has it."""
-    if name is None:
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise ValueError(
-            f"--device is {name}, which this machine does not have; expected cpu or cuda. Leave it out to choose."
-        ) from None
-    return name
+    return Surrogate.load(run).to(choose_device(device))
 
 
 def run_folder(run: Path) -> Path:

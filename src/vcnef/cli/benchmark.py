@@ -40,8 +40,8 @@ def benchmark(
     import torch
 
     from vcnef.cli._outputs import check_place
-    from vcnef.cli._surrogates import choose_device
     from vcnef.cli.evaluate import parse_counts
+    from vcnef.device import choose_device
     from vcnef.evaluation.cost import device_name
     from vcnef.evaluation.speed import measure_speed, speed_table
     from vcnef.evaluation.tables import lines
@@ -49,7 +49,7 @@ def benchmark(
 
     if json_path is not None:
         check_place(json_path, "--json")
-    place = torch.device(choose_device(device, torch))
+    place = choose_device(device)
     case = {"samples": samples, "points": points, "batch": batch, "precision": precision, "repeats": repeats}
     chosen = _choose(models)
     found = measure_speed(

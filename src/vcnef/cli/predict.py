@@ -26,6 +26,7 @@ def predict(
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory for what is computed at once.")] = "2GB",
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    precision: Annotated[str, typer.Option(help="On a GPU: fp16, bf16, tf32 or fp32.")] = "fp16",
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
     from vcnef.cli._initial_states import read_initial_states
@@ -41,7 +42,9 @@ def predict(
     check_params(surrogate.problem, states.params)
     begun = time.monotonic()
     with plain_warnings():
-        u = surrogate.predict(states.u0, instants, states.params or None, states.x, memory_limit=memory)
+        u = surrogate.predict(
+            states.u0, instants, states.params or None, states.x, memory_limit=memory, precision=precision
+        )
     if broken := count_broken(u.values):
         typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)
     write_prediction(out, u, surrogate.problem)

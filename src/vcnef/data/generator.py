@@ -18,6 +18,7 @@ from vcnef.data.hdf5 import reading, record
 from vcnef.data.recipe import Equation, Recipe, plan
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.writer import TrajectoryWriter, create
+from vcnef.device import choose_device
 from vcnef.grid import cell_centres
 
 Progress = Callable[[str, int, int], None]
@@ -60,7 +61,7 @@ def generate(
     how many cells a point is kept; and the kind of device.
     """
     equation = _equation(name, generation)
-    target = _device(device)
+    target = choose_device(device)
     recipes = plan(
         equation,
         samples=samples,
@@ -194,18 +195,6 @@ def _equation(name: str | Equation, generation: str) -> Equation:
     from vcnef.pde import equation
 
     return equation(name, generation=generation)
-
-
-def _device(device: torch.device | str | None) -> torch.device:
-    try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError:
-        raise ValueError(f"There is no device {device!r}; expected cpu, cuda or cuda:0.") from None
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"The device is {chosen}, but this machine has no CUDA device. Use cpu.")
-    if chosen.type == "cuda" and chosen.index is None and "LOCAL_RANK" in os.environ:
-        return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    return chosen
 
 
 def _thin(u: Tensor, stride: int) -> Tensor:

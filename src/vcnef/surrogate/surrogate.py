@@ -90,8 +90,12 @@ class Surrogate:
         params: Float[Tensor, "b p"],
         *,
         points_per_chunk: int | None = None,
+        precision: str = "fp16",
     ) -> Float[Tensor, "b t *x c"]:
-        """The trajectory at physical times `t` since `u0`, all in physical units; tensors on the model's device."""
+        """The trajectory at physical times `t` since `u0`, all in physical units; tensors on the model's device.
+
+        For the last two see `TrajectoryModel.predict`.
+        """
         scaling = self.scaling.to(u0.device)
         scaled, times = scaling.params.scale(params) if self.model.params else None, scaling.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
@@ -100,7 +104,10 @@ class Surrogate:
         training = self.model.training
         self.model.eval()
         try:
-            z = model.predict(scaling.fields.normalise(u0), grid, times, scaled, points_per_chunk=points_per_chunk)
+            z = model.predict(
+                scaling.fields.normalise(u0), grid, times, scaled,
+                points_per_chunk=points_per_chunk, precision=precision,
+            )  # fmt: skip
         finally:
             self.model.train(training)
         return scaling.fields.denormalise(z)
@@ -112,6 +119,7 @@ class Surrogate:
         params: Any = None,
         x: Any = None,
         memory_limit: str | float | int | None = "2GB",
+        precision: str = "fp16",
     ) -> xarray.DataArray:
         """The trajectories from initial states `u0` at times `t`, labelled: (sample, t, x[, y[, z]], channel).
 
@@ -120,6 +128,7 @@ class Surrogate:
         params: by name, {"nu": 0.002}, one value or one per sample; several for one initial state make a sample each.
         x: coordinates as in `from_arrays`; by default the cell centres of the domain at the resolution of `u0`.
         memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
+        precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them, as is a CPU.
         """
         question = read_question(self.problem, u0, t, params, x)
         check_instance(self.provenance.get("instance"), self.problem, question.u0, question.params)
@@ -127,7 +136,7 @@ class Surrogate:
             warnings.warn(doubt, UserWarning, stacklevel=2)
         tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
         budget = points_within(memory_limit, self.answer, *tensors)
-        u = self.answer(*tensors, points_per_chunk=budget).cpu()
+        u = self.answer(*tensors, points_per_chunk=budget, precision=precision).cpu()
         u[:, question.t == 0] = question.u0[:, None]
         return label(u, question, self.problem)
 
