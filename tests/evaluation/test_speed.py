@@ -15,7 +15,7 @@ def models():
 
 def test_every_way_of_asking_is_timed(models):
     said = []
-    found = measure_speed(models, (2, 4), samples=5, points=16, batch=2, repeats=2, report=said.append)
+    found = list(measure_speed(models, (2, 4), samples=5, points=16, batch=2, repeats=2, report=said.append))
     ways = {("vcnef", way) for way in ("parallel", "chunks", "sequential")} | {("fno", "rollout")}
     assert {(each.model, each.way) for each in found} == ways
     assert len(found) == len(said) == 2 * len(ways)
@@ -34,7 +34,7 @@ def test_what_is_asked_in_each_way(models, monkeypatch):
     for model in models.values():
         query = model.query
         monkeypatch.setattr(model, "query", lambda latent, t, query=query: (asked.append(len(t)), query(latent, t))[1])
-    measure_speed(models, (3,), samples=2, points=16, batch=2, repeats=1)
+    list(measure_speed(models, (3,), samples=2, points=16, batch=2, repeats=1))
     # Warm-up, measurement and (without a GPU) nothing more; sequential asks three times as often.
     assert asked == [3, 3] + [3, 3] + [1] * 6 + [3, 3]
 
@@ -51,4 +51,4 @@ def test_precision_is_as_before_afterwards():
 @pytest.mark.parametrize("wrong", [{"precision": "int4"}, {"samples": 0}, {"batch": 0}, {"repeats": 0}])
 def test_wrong_cases(models, wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} is .*; expected"):
-        measure_speed(models, (2,), **wrong)
+        next(measure_speed(models, (2,), **wrong))

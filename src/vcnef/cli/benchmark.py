@@ -36,6 +36,7 @@ def benchmark(
     """
     import json
     from dataclasses import asdict
+    from functools import partial
 
     import torch
 
@@ -51,16 +52,18 @@ def benchmark(
         check_place(json_path, "--json")
     place = choose_device(device)
     case = {"samples": samples, "points": points, "batch": batch, "precision": precision, "repeats": repeats}
-    chosen = _choose(models)
-    found = measure_speed(
-        chosen, parse_counts(steps, "--steps"), **case, device=place, report=lambda line: typer.echo(line, err=True)
-    )
     where = f"{device_name(place)}, torch {torch.__version__}"
+    record = {"table": table.value, **case, "device": where, "results": []}
+    found = []
+    for each in measure_speed(
+        _choose(models), parse_counts(steps, "--steps"), **case, device=place, report=partial(typer.echo, err=True)
+    ):
+        found.append(each)
+        if json_path is not None:  # what is known so far, if the rest takes too long
+            record["results"].append(asdict(each))
+            write_whole(json_path, json.dumps(record, indent=2).encode())
     title = f"{samples} initial states × {points} points, {batch} at once, {precision} precision, {where}"
     typer.echo("\n".join(lines([speed_table(found, title)])))
-    if json_path is not None:
-        record = {"table": table.value, **case, "device": where, "results": [asdict(each) for each in found]}
-        write_whole(json_path, json.dumps(record, indent=2).encode())
 
 
 def _choose(names: str) -> dict[str, TrajectoryModel]:

@@ -59,17 +59,16 @@ def measure_speed(
     device: torch.device | str = "cpu",
     repeats: int = 3,
     report: Callable[[str], None] | None = None,
-) -> list[Speed]:
+) -> Iterator[Speed]:
     """Time 1D models on the same random initial states, `batch` at a time, without any transfer from the host.
 
-    Repeats of a case follow each other, after a batch that is not counted.
+    Repeats of a case follow each other, after a batch that is not counted; each case is given as soon as it is known.
     """
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; expected one of {', '.join(PRECISIONS)}.")
     for name, value in {"samples": samples, "points": points, "batch": batch, "repeats": repeats}.items():
         if value < 1:
             raise ValueError(f"{name} is {value}; expected at least 1.")
-    found = []
     for name, model in models.items():
         model.to(device).eval()
         question = _ask_something(model, samples, points, device)
@@ -80,9 +79,8 @@ def measure_speed(
                 with computing_in(precision, device):
                     cost = _measure(model, question, count, batch, repeats, _asked(precision, limit))
                 weights = sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
-                found.append(Speed(name, way, count, *cost, weights))
+                yield Speed(name, way, count, *cost, weights)
         model.cpu()
-    return found
 
 
 def _ask_something(model: TrajectoryModel, samples: int, points: int, device: torch.device | str) -> Question:
