@@ -56,7 +56,7 @@ class Recipe:
 
     precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
     compile: bool | None = None
-    """Fuse the model with `torch.compile`; by default on a GPU."""
+    """Fuse the model with `torch.compile` and replay its steps as CUDA graphs; by default on a GPU."""
     seed: int = 0
     validate_every: int = 1
     """Epochs between evaluations on the validation split."""
