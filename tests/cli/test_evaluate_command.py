@@ -48,7 +48,8 @@ def test_tables_json_and_figures(vcnef, files, run_folder, tmp_path):
     assert record["result"]["cost"]["solver_seconds"] > 0
     drawn = sorted(path.stem for path in (tmp_path / "figures").glob("*.png"))
     assert drawn == [
-        "error_over_time", "heat_map", "median", "super_resolution_space", "super_resolution_time", "worst",
+        "error_over_time", "heat_map", "median", "parameters", "spectra",
+        "super_resolution_space", "super_resolution_time", "worst",
     ]  # fmt: skip
 
 
@@ -77,7 +78,20 @@ def test_fields_in_two_dimensions(vcnef, tmp_path):
     assert code == 0, err
     assert re.search(r"metric +all +height +speed", out)
     drawn = sorted(each.stem for each in (tmp_path / "figures").iterdir())
-    assert drawn == ["error_over_time", "median_height", "median_speed", "worst_height", "worst_speed"]
+    assert drawn == [
+        "error_over_time", "median_height", "median_speed", "spectra_height", "spectra_speed",
+        "worst_height", "worst_speed",
+    ]  # fmt: skip
+
+
+def test_boxes_in_three_dimensions(vcnef, tmp_path):
+    path = from_arrays(torch.rand(3, 3, 4, 4, 4, 1)).save(tmp_path / "box.npz")
+    train = open_data(path).split("train")
+    Surrogate.build("vcnef", TINY | {"patches": ()}, train, seed=0).save(tmp_path / "model")
+    code, _, err = vcnef("evaluate", tmp_path / "model", "--data", path, "--figures", tmp_path / "figures")
+    assert code == 0, err
+    drawn = sorted(each.stem for each in (tmp_path / "figures").iterdir())
+    assert drawn == ["boxes_median", "boxes_worst", "error_over_time", "median", "spectra", "worst"]
 
 
 def test_a_run_that_may_not_be_written_to_is_judged_all_the_same(vcnef, files, run_folder):

@@ -66,6 +66,16 @@ def test_error_over_time():
     assert (axis.get_xlabel(), axis.get_ylabel(), axis.get_ylim()[0]) == ("t", "nRMSE", 0)
 
 
+def test_trajectories_that_are_not_finite_are_worse_than_all_others():
+    errors = np.outer(np.arange(1, 12), np.ones(10))
+    errors[0, 2:] = np.nan
+    errors[:6, 8:] = np.inf
+    axis = draw(plots.error_over_time({"vcnef": errors}, T)).axes[0]
+    np.testing.assert_allclose(axis.get_lines()[0].get_ydata(), [6, 6, 7, 7, 7, 7, 7, 7, np.nan, np.nan])
+    low, high = axis.collections[0].get_paths()[0].get_extents().get_points()[:, 1]
+    assert (low, high) == (2, 11)
+
+
 def test_super_resolution():
     curves = {"vcnef": ((256, 512, 1024), (0.08, 0.083, 0.084)), "fno": ((256, 512), (0.1, 0.25))}
     axis = draw(plots.super_resolution(curves, trained=256)).axes[0]

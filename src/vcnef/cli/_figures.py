@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vcnef import plots
+from vcnef.evaluation import predict_trajectories
+from vcnef.evaluation.inputs import choose_judged
+from vcnef.evaluation.tables import spell_values
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,13 +20,13 @@ if TYPE_CHECKING:
     from vcnef.evaluation import Evaluation
 
 MANY = 128
-"""Trajectories that a heat map averages."""
+"""Trajectories that a heat map or a spectrum averages."""
+NUMBERS = 2**25
+"""Of their fields that are held at once; large fields are averaged over fewer trajectories."""
 
 
 def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Path]:
     """Save every figure that the evaluation has data for; returns the files."""
-    from vcnef.evaluation.inputs import choose_judged
-
     folder.mkdir(parents=True, exist_ok=True)
     judged, *_ = choose_judged(surrogate, data, found.split)
     paths = []
@@ -33,7 +37,7 @@ def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Pat
 
 
 def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
-    """Errors over time and over resolutions."""
+    """Errors over time, over resolutions and over parameter values."""
     result = found.result
     yield "error_over_time", plots.error_over_time({found.model: result.scores["over_time"]["nrmse"]}, result.t)
     axes = {
@@ -49,32 +53,58 @@ def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
                 plots.super_resolution(chart, trained=trained if result.trained else None, what=what),
             )
 
+    if len(found.parameters) > 1:
+        errors = {spell_values(group.values): group.nrmse for group in found.parameters}
+        unseen = [spell_values(group.values) for group in found.parameters if group.seen is False]
+        yield "parameters", plots.violins({found.model: errors}, unseen=unseen)
+
 
 def pictures(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
-    """The median and the worst trajectory of each channel; in 1D the heat map too. Scattered points have none."""
-    from vcnef.evaluation import predict_trajectories
+    """Trajectories and means over many, of each channel. Scattered points have none."""
+    if data.grid.ndim == data.problem.ndim + 1:
+        yield from trajectories(surrogate, found, data)
+        yield from averages(surrogate, found, data)
 
+
+def trajectories(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
+    """The median and the worst trajectory; in 3D their last time as a box too."""
     problem = data.problem
-    if data.grid.ndim != problem.ndim + 1:
-        return
     # What is not finite is worst of all.
     order = np.argsort(np.nan_to_num(found.nrmse, nan=np.inf), kind="stable")
     rows = {"median": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
     selection, truth, prediction = predict_trajectories(surrogate, data, list(rows.values()))
     t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()
     for c, channel in enumerate(problem.channels):
-        suffix = f"_{channel}" if len(problem.channels) > 1 else ""
         for i, (kind, row) in enumerate(rows.items()):
+            name = f"{kind}{_suffix(problem, channel)}"
             title = f"{kind} trajectory, nRMSE {found.nrmse[row]:.3g}"
             pair = (truth[i, ..., c].numpy(), prediction[i, ..., c].numpy())
-            yield f"{kind}{suffix}", _picture(pair, t, grid, problem, channel, title)
-    if problem.ndim == 1:
-        some = np.linspace(0, len(data) - 1, min(MANY, len(data))).round().astype(int).tolist()
-        _, truth, prediction = predict_trajectories(surrogate, data, some)
-        for c, channel in enumerate(problem.channels):
-            error = plots.relative_point_error(truth[..., c], prediction[..., c])
-            suffix = f"_{channel}" if len(problem.channels) > 1 else ""
+            yield name, _picture(pair, t, grid, problem, channel, title)
+            if problem.ndim == 3:
+                last = [each[-1] for each in pair]
+                title = f"{title}, t = {t[-1]:.3g}"
+                yield f"boxes_{name}", plots.boxes(*last, problem.domain, channel, title=title)
+
+
+def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
+    """Energy spectra, and in 1D the heat map."""
+    problem, result = data.problem, found.result
+    numbers = result.frames * prod(result.resolution) * len(problem.channels)
+    count = min(MANY, len(data), max(1, NUMBERS // numbers))
+    some = np.linspace(0, len(data) - 1, count).round().astype(int).tolist()
+    selection, truth, prediction = predict_trajectories(surrogate, data, some)
+    t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()
+    for c, channel in enumerate(problem.channels):
+        suffix, pair = _suffix(problem, channel), (truth[..., c], prediction[..., c])
+        if min(result.resolution) > 3:
+            yield f"spectra{suffix}", plots.spectra(pair[0], {found.model: pair[1]}, t, channel=channel)
+        if problem.ndim == 1:
+            error = plots.relative_point_error(*pair)
             yield f"heat_map{suffix}", plots.error_heat_map({found.model: error}, t, grid[:, 0])
+
+
+def _suffix(problem: Any, channel: str) -> str:
+    return f"_{channel}" if len(problem.channels) > 1 else ""
 
 
 def _picture(pair: tuple[np.ndarray, np.ndarray], t, grid, problem, channel: str, title: str) -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from vcnef.plots import style
 
 BAND = (10.0, 90.0)
 """Percentiles between which most trajectories lie."""
+ENDLESS = 1e300
+"""Stands for an error that is not finite, which is larger than all others."""
 
 
 @style.styled
@@ -22,20 +24,20 @@ def error_over_time(
 ) -> Figure:
     """A curve for each model: its error `[t]`, or those of many trajectories `[n t]` as their median and a band.
 
-    `horizon` marks the last time seen in training.
+    The band goes from the 10th to the 90th percentile of the trajectories. One that is not finite counts as worse
+    than all others; where median or band would be so, there is none. `horizon` marks the last time seen in training.
     """
     times = style.as_array(t, "t", "t")
     figure, axes = style.panels(1, 1, width=4.4, height=3.0)
     axis = axes[0, 0]
-    for name, values, colour, marker in _dressed(curves):
+    for name, values, colour, marker in style.dressed(curves):
         several = np.ndim(values) == 2
         array = style.as_array(values, name, "n t" if several else "t")
         style.check_axis(array[0] if several else array, f"curve {name!r}", len(times))
-        line = np.nanmedian(array, axis=0) if several else array
+        low, line, high = _percentiles(array, (BAND[0], 50.0, BAND[1])) if several else (None, array, None)
         # About ten markers, whatever the number of times.
         axis.plot(times, line, color=colour, marker=marker, markevery=max(1, len(times) // 10), label=name)
         if several:
-            low, high = np.nanpercentile(array, BAND, axis=0)
             axis.fill_between(times, low, high, color=colour, alpha=0.2, linewidth=0)
     if horizon is not None:
         axis.axvline(horizon, color="0.5", linestyle=":", label="training horizon")
@@ -58,7 +60,7 @@ def super_resolution(
     figure, axes = style.panels(1, 1, width=4.0, height=3.0)
     axis = axes[0, 0]
     ticks: set[float] = set()
-    for name, (resolutions, errors), colour, marker in _dressed(curves):
+    for name, (resolutions, errors), colour, marker in style.dressed(curves):
         sizes, values = style.as_array(resolutions, name, "n"), style.as_array(errors, name, "n")
         style.check_axis(values, f"curve {name!r}", len(sizes))
         axis.plot(sizes, values, color=colour, marker=marker, label=name)
@@ -72,12 +74,10 @@ def super_resolution(
     return figure
 
 
-def _dressed(curves: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, str]]:
-    """Each curve with a colour and a marker of its own."""
-    if not curves:
-        raise ValueError("There is no curve to draw: got an empty mapping, expected name -> values. Give at least one.")
-    for index, (name, values) in enumerate(curves.items()):
-        yield name, values, style.COLOURS[index % len(style.COLOURS)], style.MARKERS[index % len(style.MARKERS)]
+def _percentiles(errors: np.ndarray, which: Sequence[float]) -> np.ndarray:
+    """Percentiles over trajectories, NaN where they lie among those that are not finite."""
+    found = np.percentile(np.where(np.isfinite(errors), errors, ENDLESS), which, axis=0)
+    return np.where(found < np.sqrt(ENDLESS), found, np.nan)
 
 
 def _doubling(axis: Axes, ticks: list[float]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from vcnef.plots import style
@@ -31,7 +30,7 @@ def fields(
     style.check_alike(truth=true, prediction=predicted)
     instants = style.as_array(t, "t", "t")
     style.check_axis(instants, "t", len(true))
-    frames = _frames(instants, times)
+    frames = style.nearest_frames(instants, times)
     error = predicted - true
     rows = (
         ("Truth", true, style.FIELD_MAP, style.field_scale(true[frames])),
@@ -53,13 +52,3 @@ def fields(
     if title:
         figure.suptitle(title)
     return figure
-
-
-def _frames(instants: np.ndarray, times: Sequence[int | float] | None) -> list[int]:
-    if times is None:
-        return sorted({0, len(instants) // 2, len(instants) - 1})
-    low, high = float(instants.min()), float(instants.max())
-    slack = 1e-6 * (high - low or 1.0)
-    if not len(times) or min(times) < low - slack or max(times) > high + slack:
-        raise ValueError(f"times are {list(times)}; expected some between {low:g} and {high:g}. Choose from t.")
-    return [int(np.abs(instants - time).argmin()) for time in times]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -83,6 +83,37 @@ def check_alike(**arrays: np.ndarray) -> None:
 def check_axis(values: np.ndarray, name: str, length: int) -> None:
     if len(values) != length:
         raise ValueError(f"{name} has {len(values)} values; expected {length}, one for each entry of the field.")
+
+
+def dressed(curves: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, str]]:
+    """Each curve with a colour and a marker of its own."""
+    if not curves:
+        raise ValueError("There is no curve to draw: got an empty mapping, expected name -> values. Give at least one.")
+    for index, (name, values) in enumerate(curves.items()):
+        yield name, values, COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+
+
+def compared(truth: np.ndarray, prediction: np.ndarray, channel: str) -> tuple[tuple[str, np.ndarray, str, dict], ...]:
+    """Truth, prediction and error: the name, the values, the label of their colours, and the colours."""
+    # A prediction that blows up must not wash out the truth, so the truth alone sets the colours.
+    field = {"cmap": FIELD_MAP, **field_scale(truth)}
+    error = prediction - truth
+    return (
+        ("Truth", truth, channel, field),
+        ("Prediction", prediction, channel, field),
+        ("Error", error, f"error of {channel}", {"cmap": ERROR_MAP, **error_scale(error)}),
+    )
+
+
+def nearest_frames(instants: np.ndarray, times: Sequence[int | float] | None) -> list[int]:
+    """Numbers of the frames nearest to `times`; by default of the first, the middle and the last."""
+    if times is None:
+        return sorted({0, len(instants) // 2, len(instants) - 1})
+    low, high = float(instants.min()), float(instants.max())
+    slack = 1e-6 * (high - low or 1.0)
+    if not len(times) or min(times) < low - slack or max(times) > high + slack:
+        raise ValueError(f"times are {list(times)}; expected some between {low:g} and {high:g}. Choose from t.")
+    return [int(np.abs(instants - time).argmin()) for time in times]
 
 
 def edges(centres: Sequence[float] | np.ndarray) -> np.ndarray:

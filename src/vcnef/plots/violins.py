@@ -1,0 +1,141 @@
+"""Errors of single trajectories over the values of a PDE parameter, and which of them a model has never seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.mlab import GaussianKDE
+from matplotlib.patches import Patch
+
+from vcnef.plots import style
+
+UNSEEN = style.COLOURS[1]
+GROUND = "#FBE9DC"
+"""A pale tone of the same, behind the violins of unseen values."""
+FEWEST = 5
+"""Trajectories with a distribution worth a shape; fewer are shown one by one."""
+DECADE = 10.0
+"""Factor between medians from which on the axis goes by factors."""
+
+
+@style.styled
+def violins(
+    errors: Mapping[str, Mapping[Hashable, Any]],
+    *,
+    unseen: Collection[Hashable] = (),
+    parameter: str = "",
+    label: str = "nRMSE",
+    log: bool | None = None,
+    title: str = "",
+) -> Figure:
+    """The distribution of errors for each value of a parameter: model -> value -> errors `[n]` of its trajectories.
+
+    Values are numbers or names, in the order of the first model; models stand side by side. A dot is the median, a
+    bar the middle half. Values in `unseen` were not trained on: a ground of their own, a bold coloured label and,
+    where there is one model only, another colour of the violin. `log` is by default chosen from the medians.
+    """
+    groups = _groups(errors)
+    values = list(dict.fromkeys(value for by_value in groups.values() for value in by_value))
+    if unknown := [value for value in unseen if value not in values]:
+        raise ValueError(
+            f"unseen has {unknown}; expected values among {values}. Name the values as the errors do.",
+        )
+    by_factors = _spans_decades(groups) if log is None else log
+    figure, axes = style.panels(1, 1, width=max(4.0, 0.8 * len(values) * len(groups) ** 0.5), height=3.0)
+    axis = axes[0, 0]
+    axis.set_yscale("log" if by_factors else "linear")
+    for place, value in enumerate(values):
+        if value in unseen:
+            axis.axvspan(place - 0.5, place + 0.5, color=GROUND, linewidth=0, zorder=0)
+    width = 0.8 / len(groups)
+    for i, (_, by_value, colour, _) in enumerate(style.dressed(groups)):
+        for value, array in by_value.items():
+            centre = values.index(value) + (i - (len(groups) - 1) / 2) * width
+            own = UNSEEN if len(groups) == 1 and value in unseen else colour
+            _violin(axis, centre, 0.45 * width, array, own, by_factors)
+    axis.set(xlabel=parameter, ylabel=label, xlim=(-0.5, len(values) - 0.5))
+    _name_values(axis, values, unseen)
+    if not by_factors:
+        axis.set_ylim(bottom=0.0)
+    _legend(axis, list(groups), bool(unseen))
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _groups(errors: Mapping[str, Mapping[Hashable, Any]]) -> dict[str, dict[Hashable, np.ndarray]]:
+    groups = {
+        model: {value: style.as_array(each, f"errors of {model} at {value}", "n") for value, each in by_value.items()}
+        for model, by_value in errors.items()
+    }
+    if not groups or not all(groups.values()):
+        raise ValueError(
+            f"There is no error to draw: got {dict(errors)}, expected model -> value -> errors. "
+            "Give each model at least one value."
+        )
+    for model, by_value in groups.items():
+        for value, array in by_value.items():
+            if not array.size or (array < 0).any():
+                raise ValueError(
+                    f"errors of {model} at {value} are {array.tolist()}; expected at least one, and none below zero. "
+                    "Give one error for each trajectory."
+                )
+    return groups
+
+
+def _spans_decades(groups: Mapping[str, Mapping[Hashable, np.ndarray]]) -> bool:
+    finite = [each[np.isfinite(each)] for by_value in groups.values() for each in by_value.values()]
+    medians = [float(np.median(each)) for each in finite if each.size]
+    return bool(medians) and min(medians) > 0 and max(medians) / min(medians) >= DECADE
+
+
+def _violin(axis: Axes, centre: float, half: float, errors: np.ndarray, colour: str, by_factors: bool) -> None:
+    """Shape, middle half and median of one distribution; what is not finite is said in words."""
+    shown = errors[np.isfinite(errors) & ((errors > 0) | (not by_factors))]
+    if lost := int((~np.isfinite(errors)).sum()):
+        place = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
+        axis.annotate(f"{lost} of {len(errors)}\nnot finite", (centre, 1.01), fontsize=6.5, color=colour, **place)
+    if not shown.size:
+        return
+    if len(shown) < FEWEST or np.ptp(shown) <= 1e-9 * shown.max():
+        axis.plot(np.full(len(shown), centre), shown, linestyle="", marker="_", color=colour, markersize=8)
+    else:
+        # On an axis by factors the density is that of the logarithm, as the eye sees it.
+        points = np.log(shown) if by_factors else shown
+        heights = np.linspace(points.min(), points.max(), 100)
+        density = GaussianKDE(points).evaluate(heights)
+        reach = half * density / density.max()
+        at = np.exp(heights) if by_factors else heights
+        axis.fill_betweenx(at, centre - reach, centre + reach, facecolor=colour, alpha=0.45, edgecolor=colour)
+        axis.vlines(centre, *np.percentile(shown, (25, 75)), color=colour, linewidth=3.0)
+    axis.plot(
+        centre, np.median(shown), linestyle="", marker="o", markersize=5, zorder=4,
+        markerfacecolor="white", markeredgecolor=colour, markeredgewidth=1.2,
+    )  # fmt: skip
+
+
+def _name_values(axis: Axes, values: list[Hashable], unseen: Collection[Hashable]) -> None:
+    names = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    crowded = sum(len(name) for name in names) > 60
+    axis.set_xticks(range(len(values)), names, rotation=45 if crowded else 0, ha="right" if crowded else "center")
+    for text, value in zip(axis.get_xticklabels(), values, strict=True):
+        if value in unseen:
+            text.set(fontweight="bold", color=UNSEEN)
+
+
+def _legend(axis: Axes, models: list[str], marked: bool) -> None:
+    several = len(models) > 1
+    if not several and not marked:
+        return
+    shapes = [
+        Patch(color=colour, alpha=0.45, label=name) for name, _, colour, _ in style.dressed(dict.fromkeys(models))
+    ]
+    if marked:
+        shapes.append(
+            Patch(color=GROUND if several else UNSEEN, alpha=1.0 if several else 0.45, label="not in training")
+        )
+    axis.legend(handles=shapes, loc="best")
