@@ -2,28 +2,38 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint slow clean
+.PHONY: demo test lint slow docs clean
 
 demo: .venv/installed
 	$(BIN)/vcnef demo --out demo
 
-test: .venv/installed lint
+test: .venv/developed lint
 	$(BIN)/python -m pytest
 
-lint: .venv/installed
+lint: .venv/developed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-slow: .venv/installed
+slow: .venv/developed
 	$(BIN)/python -m pytest -m slow
+
+# Fills in what the code knows of itself, then builds site/ with warnings as errors.
+docs: .venv/developed
+	$(BIN)/python docs/write_reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 # constraints.txt pins torch so that a set-up today and one next month agree.
 .venv/installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "vcnef needs Python 3.11 or newer; run 'make PYTHON=/path/to/python3.11 ...'." >&2; exit 2; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev,ode]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[ode]'
+	@touch $@
+
+# What tests and documentation need beyond that; the demo does not wait for it.
+.venv/developed: .venv/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[ode,dev,docs]'
 	@touch $@
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo site

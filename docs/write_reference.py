@@ -1,0 +1,144 @@
+"""Fills in those parts of the documentation that the code itself knows: commands, options, counts, keys, presets.
+
+    python docs/write_reference.py
+
+A part stands between `<!-- begin NAME -->` and `<!-- end -->`; what was there before is replaced. A test compares.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+
+from vcnef import config
+from vcnef.cli import _app
+from vcnef.config import Config, DataSection
+from vcnef.models.registry import MODELS, build
+from vcnef.presets import list_presets
+from vcnef.training import recipe
+from vcnef.training.recipe import Recipe
+
+PAGES = Path(__file__).parent
+PART = re.compile(r"(<!-- begin (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def fill(page: str) -> str:
+    """The page with its parts as the code has them now."""
+    return PART.sub(lambda found: f"{found[1]}\n{WRITERS[found[2]](*filter(None, [found[3]]))}\n\n{found[4]}", page)
+
+
+def write_commands() -> str:
+    """Every verb with its help, arguments and options."""
+    command = typer.main.get_command(_app())
+    return "\n\n".join(_command(name, verb) for name, verb in command.commands.items())
+
+
+def write_counts() -> str:
+    """Weights of every model with its default sizes, for one field without parameters."""
+    rows = [(f"[`{name}`](#{name})", *(count(name, ndim=ndim) for ndim in (1, 2, 3))) for name in MODELS]
+    return table(("model", "1D", "2D", "3D"), rows)
+
+
+def write_options(name: str) -> str:
+    """The options of a model's builder, with their defaults and what its docstring says of them."""
+    builder = MODELS[name]
+    defaults = {
+        each.name: each.default
+        for each in inspect.signature(builder).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    said: dict[str, str] = {}
+    for names, text in re.findall(r"^(\w+(?:, \w+)*): (.*(?:\n +.*)*)", inspect.getdoc(builder), re.MULTILINE):
+        said |= dict.fromkeys(names.split(", "), " ".join(text.split()))
+    rows = [(f"`{option}`", _value(default), said.get(option, "")) for option, default in defaults.items()]
+    return table(("option", "default", "meaning"), rows)
+
+
+def write_keys(section: str) -> str:
+    """The keys of a section of a configuration, with the strings that stand below them in the source."""
+    record, module = {"train": (Recipe, recipe), "data": (DataSection, config)}[section]
+    tree = ast.parse(inspect.getsource(module))
+    body = next(each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == record.__name__).body
+    values, rows = record(), []
+    for line, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(line, ast.AnnAssign):
+            said = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            choices = re.findall(r'"(\w+)"', ast.unparse(line.annotation).replace("'", '"'))
+            one_of = f"One of {', '.join(f'`{each}`' for each in choices)}. " if choices else ""
+            default = _value(getattr(values, line.target.id))
+            rows.append((f"`{line.target.id}`", default, f"{one_of}{' '.join(said.split())}".strip()))
+    return table(("key", "default", "meaning"), rows)
+
+
+def write_presets() -> str:
+    """Presets for experiments; those for tests and for the demo are left out."""
+    names = [name for name in list_presets() if not name.startswith(("debug/", "demo/"))]
+    lines = list_presets()
+    return table(
+        ("preset", "epochs", "what it is"),
+        [(f"`{name}`", Config.load(name).train.epochs, lines[name]) for name in names],
+    )
+
+
+def count(name: str, **sizes: int) -> str:
+    """How many numbers a model learns; a complex weight is two. It is described, never allocated."""
+    try:
+        with torch.device("meta"):
+            model = build(name, **{"channels": 1} | sizes)
+    except ValueError:  # the model is not for this dimension
+        return "–"
+    return f"{sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters()):,}"
+
+
+def table(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    lines = [tuple(titles), *rows]
+    lines.insert(1, ("---",) * len(lines[0]))
+    return "\n".join(f"| {' | '.join(str(cell).replace('|', '&#124;') for cell in line)} |" for line in lines)
+
+
+def _command(name: str, verb: Any) -> str:
+    options = [_option(each) for each in verb.params if each.name != "help"]
+    titles = ("", "default", "meaning")
+    return f"## vcnef {name}\n\n{inspect.cleandoc(verb.help)}\n\n{table(titles, options) if options else 'No options.'}"
+
+
+def _option(each: Any) -> tuple[str, str, str]:
+    if each.param_type_name == "argument":
+        # As it is called on the command line: without brackets, which only say that it may be left out.
+        name = (each.metavar or each.name).strip("[].").removesuffix("]").upper()
+        spelled, default = f"`{name}`", "required" if each.required else "–"
+    else:
+        spelled = " ".join(f"`{one}`" for one in (*each.opts, *each.secondary_opts))
+        default = "required" if each.required else _value(each.default)
+    return spelled, default, " ".join((each.help or "").split())
+
+
+def _value(value: Any) -> str:
+    if value is None or value in ((), {}):
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"`{value}`"
+
+
+WRITERS: dict[str, Callable[..., str]] = {
+    "commands": write_commands,
+    "counts": write_counts,
+    "options": write_options,
+    "keys": write_keys,
+    "presets": write_presets,
+}
+
+if __name__ == "__main__":
+    for path in sorted(PAGES.glob("*.md")):
+        old = path.read_text(encoding="utf-8")
+        if (new := fill(old)) != old:
+            path.write_text(new, encoding="utf-8")
+            print(f"Wrote {path.name}.")
