@@ -87,6 +87,8 @@ def test_scattered_points_get_a_token_each(tmp_path):
         ValueError, match=r"scattered points, which make no patches. Set model\.options\.patches=\[\]\."
     ):
         fit(u, t=T, x=points, out=tmp_path / "b", preset="own/small2d", **TINY)
+    with pytest.raises(ValueError, match=r"scattered points, but the model 'fno' needs a grid. Use vcnef with"):
+        fit(u, t=T, x=points, out=tmp_path / "c", model="fno")
 
 
 def test_another_model_with_the_same_recipe(data, tmp_path):

@@ -91,6 +91,11 @@ def train(
         log=section.log, normalise=section.normalise, seed=recipe.seed,
     )  # fmt: skip
     _check_instance(surrogate, config)
+    if is_scattered(data) and not surrogate.model.scattered:
+        raise ValueError(
+            f"The data lie on scattered points, but the model {surrogate.name!r} needs a grid. "
+            "Use vcnef with model.options.patches=[], or coral."
+        )
     surrogate.provenance |= _provenance(training, config)
     if is_first_process():
         config.save(folder / RUN_CONFIG)

@@ -85,6 +85,7 @@ class Coral(TrajectoryModel):
     """
 
     independent_times = False
+    scattered = True
 
     def __init__(
         self,

@@ -31,6 +31,8 @@ class TrajectoryModel(nn.Module):
     """Whether an answer costs the same asked alone; a rollout passes all earlier times on the way."""
     one_instance = False
     """Whether the model is the solution from one initial state, and knows no other."""
+    scattered = False
+    """Whether points may lie anywhere; otherwise they make a regular grid."""
 
     def forward(
         self,

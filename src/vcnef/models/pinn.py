@@ -32,6 +32,7 @@ class PINN(TrajectoryModel):
     """
 
     one_instance = True
+    scattered = True
 
     def __init__(
         self,

@@ -53,6 +53,7 @@ class VCNeF(TrajectoryModel):
     ) -> None:
         super().__init__()
         self.ndim, self.channels, self.params = ndim, channels, params
+        self.scattered = isinstance(encoder, PointEncoder)
         self.features = features
         self.encoder = encoder
         self.coordinates = coordinates
