@@ -30,10 +30,12 @@ def run_folder(run: Path) -> Path:
 
 
 @contextmanager
-def plain_warnings() -> Iterator[None]:
-    """Warnings raised inside become lines on stderr, each said once."""
+def plain_warnings() -> Iterator[list[str]]:
+    """Warnings raised inside become lines on stderr, each said once; afterwards the list has them too."""
+    said: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield
-    for message in dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning)):
+        yield said
+    said += dict.fromkeys(str(each.message) for each in caught if issubclass(each.category, UserWarning))
+    for message in said:
         typer.echo(f"Warning: {message}", err=True)

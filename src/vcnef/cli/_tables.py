@@ -24,5 +24,10 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def count_weights(model: nn.Module) -> str:
-    """How many numbers a model has learnt or will learn; a complex weight is two."""
-    return f"{sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters()):,}"
+    """How many numbers a model has learnt or will learn, with commas."""
+    return f"{number_of_weights(model):,}"
+
+
+def number_of_weights(model: nn.Module) -> int:
+    """A complex weight is two numbers."""
+    return sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())

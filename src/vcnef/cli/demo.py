@@ -31,6 +31,7 @@ def demo(
         run = _train(name, data, out / "runs" / name, minutes * share)
         found[name] = (run, _evaluate(name, run, data, out / "figures" / name))
     typer.echo(_comparison(found))
+    _report(out, minutes, samples, found)
     typer.echo(f"Data in {data}, runs in {out / 'runs'}, figures in {out / 'figures'}.")
     typer.echo(
         f"Next: `vcnef predict {out / 'runs' / 'vcnef'} --help`, or vcnef.load({str(out / 'runs' / 'vcnef')!r})."
@@ -72,14 +73,28 @@ def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
     from vcnef.cli._surrogates import plain_warnings
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate
+    from vcnef.surrogate.folder import write_whole
 
     typer.echo(f"3. Judging {name} on {SPACE} points and {TIME} times, and drawing.")
     fine = open_data(data)
     with plain_warnings():
         found = evaluate(run.surrogate, fine, space=SPACE, time=TIME)
-    (run.folder / "metrics.json").write_text(json.dumps(found.to_dict(), indent=2))
+    record = {"data": [str(data)], **found.to_dict()}
+    write_whole(run.folder / "metrics.json", json.dumps(record, indent=2).encode())
     draw(run.surrogate, found, fine, figures)
     return found
+
+
+def _report(out: Path, minutes: float, samples: int, found: dict[str, tuple[Run, Evaluation]]) -> None:
+    """Both models on one page, with the figures that are drawn already."""
+    from vcnef.cli._reports import illustrate, read_record, spell_command, write_page
+
+    records = []
+    for name, (run, _) in found.items():
+        drawn = sorted((out / "figures" / name).glob("*.png"))
+        records.append(illustrate(read_record(run.folder, name), ((each.stem, each.read_bytes()) for each in drawn)))
+    command = spell_command("demo", **{"--out": [out], "--minutes": [minutes], "--samples": [samples]})
+    write_page(out / "report.html", records, [command])
 
 
 def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:

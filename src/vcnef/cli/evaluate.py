@@ -58,9 +58,9 @@ def evaluate(
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)
     show(found)
     record = {"data": [str(each) for each in files], **found.to_dict()}
-    _save(run_folder(run) / "metrics.json", record)
+    save(run_folder(run) / "metrics.json", record)
     if json_path is not None:
-        _save(json_path, record)
+        save(json_path, record)
     if figures is not None:
         from vcnef.cli._figures import draw
 
@@ -105,7 +105,8 @@ def show(found: Evaluation) -> None:
         console.print(f"[yellow]Note:[/yellow] {escape(note)}")
 
 
-def _save(path: Path, record: dict[str, Any]) -> None:
+def save(path: Path, record: dict[str, Any]) -> None:
+    """Write the numbers of an evaluation, and say so."""
     from vcnef.surrogate.folder import write_whole
 
     try:

@@ -29,7 +29,7 @@ class Lines:
 
     def __init__(self, path: Path, *, step: int = 0) -> None:
         self.path = path
-        self.history = [record for record in _read(path) if record.get("step", 0) <= step] if step else []
+        self.history = [record for record in read_lines(path) if record.get("step", 0) <= step] if step else []
         write_whole(path, "".join(map(_line, self.history)).encode())
 
     def write(self, record: Record) -> None:
@@ -122,7 +122,8 @@ def _line(record: Record) -> str:
     return json.dumps(plain) + "\n"
 
 
-def _read(path: Path) -> list[Record]:
+def read_lines(path: Path) -> list[Record]:
+    """The records of a log; none where there is no file."""
     records = []
     for line in path.read_text().splitlines() if path.is_file() else []:
         try:

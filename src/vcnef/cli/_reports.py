@@ -1,0 +1,144 @@
+"""What a report is made of: the files of a run folder, and pictures of what its model does."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from vcnef.report import Picture, RunRecord, build_report
+from vcnef.report.drawings import size
+
+TITLES = {
+    "median": "Median trajectory",
+    "worst": "Worst trajectory",
+    "boxes_median": "Median trajectory at its last time",
+    "boxes_worst": "Worst trajectory at its last time",
+    "heat_map": "Relative error over space and time, mean of test trajectories",
+    "spectra": "Energy spectra, mean of test trajectories",
+}
+"""What a figure shows, by the beginning of its name."""
+
+
+def read_record(run: Path, name: str) -> RunRecord:
+    """The record of a run folder, or of the model folder inside; what is not there is left out."""
+    from vcnef.cli._surrogates import load_surrogate, run_folder
+    from vcnef.cli._tables import number_of_weights
+    from vcnef.surrogate.folder import CONFIG, find
+    from vcnef.training.checkpoint import LOG
+    from vcnef.training.log import read_lines
+    from vcnef.workflow import RUN_CONFIG
+
+    if not run.is_dir():
+        raise FileNotFoundError(f"There is no run folder {run}. Train one with `vcnef train`.")
+    folder = run_folder(run)
+    begun = (folder / RUN_CONFIG).is_file() or (folder / LOG).is_file()
+    try:
+        place = find(run)
+    except FileNotFoundError:
+        # A run that was interrupted early has no model yet, but something to tell.
+        if not begun:
+            raise FileNotFoundError(
+                f"{run} holds no run: there is neither a model nor a {RUN_CONFIG} or {LOG} in it. "
+                "Give a folder that `vcnef train` wrote."
+            ) from None
+        place = None
+    return RunRecord(
+        name=name,
+        folder=str(folder),
+        model=json.loads((place / CONFIG).read_text()) if place else {},
+        history=read_lines(folder / LOG),
+        metrics=_read_metrics(folder / "metrics.json"),
+        weights=number_of_weights(load_surrogate(run, "cpu").model) if place else None,
+    )
+
+
+def name_runs(runs: Sequence[Path]) -> list[str]:
+    """The names of the folders; whole paths where two have the same."""
+    from vcnef.cli._surrogates import run_folder
+
+    folders = [run_folder(run) for run in runs]
+    names = [folder.name or str(folder) for folder in folders]
+    return names if len(set(names)) == len(names) else [str(folder) for folder in folders]
+
+
+def illustrate(record: RunRecord, drawn: Iterable[tuple[str, bytes]]) -> RunRecord:
+    """The record with figures, PNG by the names that `_figures` gives them; the page draws its curves itself."""
+    by_kind: dict[str, list[Picture]] = {kind: [] for kind in TITLES}
+    for name, png in drawn:
+        for kind, words in TITLES.items():
+            if name.startswith(kind):
+                channel = name.removeprefix(kind).lstrip("_")
+                by_kind[kind].append(Picture(f"{words}, {channel}" if channel else words, png))
+    spectra = tuple(by_kind.pop("spectra"))
+    return replace(record, pictures=tuple(each for group in by_kind.values() for each in group), spectra=spectra)
+
+
+def write_page(path: Path, records: Sequence[RunRecord], commands: Sequence[str]) -> None:
+    """The report, complete or not at all."""
+    from vcnef.surrogate.folder import write_whole
+
+    content = build_report(records, commands=commands, environment=describe_environment()).encode()
+    write_whole(path, content)
+    typer.echo(f"Wrote {path}, {len(content) / 2**20:.1f} MiB; open it in a browser.")
+
+
+def commands_of(record: RunRecord, params: Iterable[str] = ()) -> list[str]:
+    """Those that train and judge a run again. Of the training files a run knows nothing but what the evaluation had."""
+    folder = Path(record.folder)
+    data = {"--data": record.found("data") or ["FILE"], "--param": params}
+    lines = []
+    if (folder / "config.yaml").is_file():
+        lines.append(spell_command("train", folder / "config.yaml", **data, **{"--out": [f"{folder}-again"]}))
+    if record.metrics:
+        finer = {
+            f"--{axis}": [",".join(str(size(each, axis)) for each in record.results(axis))]
+            for axis in ("space", "time")
+            if record.results(axis)
+        }
+        split = record.found("split")
+        other = {"--split": [split]} if split in ("valid", "train", "all") else {}
+        lines.append(spell_command("evaluate", folder, **data, **finer, **other))
+    return lines
+
+
+def spell_command(verb: str, *words: Any, **options: Iterable[Any]) -> str:
+    """As one would type it; an option is repeated for each of its values, None is left out."""
+    given = [(name, value) for name, values in options.items() for value in values if value is not None]
+    return shlex.join(["vcnef", verb, *map(str, words), *(str(part) for pair in given for part in pair)])
+
+
+def describe_environment() -> dict[str, str]:
+    import torch
+
+    from vcnef import __version__
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
+    return {
+        "vcnef": __version__,
+        "torch": torch.__version__,
+        "Python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, threads: {torch.get_num_threads()}",
+        "GPU": gpu,
+        "date": date.today().isoformat(),
+    }
+
+
+def _read_metrics(path: Path) -> dict[str, Any] | None:
+    if not path.is_file():
+        return None
+    try:
+        record = json.loads(path.read_text())
+        record["result"]["scores"]["overall"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{path} is not the record of an evaluation: it is damaged. Write it again with `vcnef evaluate`."
+        ) from None
+    return record

@@ -1,0 +1,100 @@
+"""`vcnef report`: what is known of a run, or of several side by side, on one page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from vcnef.report import RunRecord
+
+
+def report(
+    words: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; several are compared.")],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE...", help="Judge the runs on these files first, and draw what the models do."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page; by default report.html in the run folder, or here for several.")
+    ] = None,
+    space: Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")] = None,
+    time: Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")] = None,
+    params: Annotated[
+        list[str] | None,
+        typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="test, valid, train or all.")] = "test",
+    batch: Annotated[int, typer.Option(help="Trajectories predicted at once.")] = 64,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    solver: Annotated[bool, typer.Option(help="Time the classical solver beside the models.")] = True,
+) -> None:
+    """Write a page about a run, or a comparison of runs: vcnef report runs/a runs/b --data FILE --out report.html
+
+    Numbers, curves, pictures, environment and commands in one HTML file that needs no network. Without --data it
+    shows what the run folders hold; with it the models are judged first, as `vcnef evaluate` does.
+    """
+    from vcnef.cli._outputs import check_place
+    from vcnef.cli._reports import commands_of, name_runs, read_record, spell_command, write_page
+    from vcnef.cli._surrogates import run_folder
+    from vcnef.cli.evaluate import parse_counts
+    from vcnef.data.opening import READERS
+
+    # `--data a.hdf5 b.hdf5` leaves the second file among the words.
+    further = [word for word in words if word.suffix in READERS and not word.is_dir()]
+    files, runs = [*(data or []), *further], list(dict.fromkeys(word for word in words if word not in further))
+    if not runs:
+        raise ValueError("There is no run to report on; name run folders, e.g. `vcnef report runs/a`.")
+    finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time")}
+    if not files and any(finer.values()):
+        raise ValueError("--space and --time need data to judge the runs on; give files, e.g. --data burgers.hdf5.")
+    # Whatever can be refused is refused before a model is judged.
+    records = [read_record(run, name) for run, name in zip(runs, name_runs(runs), strict=True)]
+    page = out or (run_folder(runs[0]) / "report.html" if len(runs) == 1 else Path("report.html"))
+    check_place(page, "--out")
+    if files:
+        judging = {"files": files, "params": params, "split": split, "batch": batch, "device": device, "solver": solver}
+        records = [_judge(run, each, finer, **judging) for run, each in zip(runs, records, strict=True)]
+    given = {
+        "--data": files, "--param": params or (), "--space": [space], "--time": [time], "--device": [device],
+        "--split": [split] if split != "test" else (), "--out": [out],
+    }  # fmt: skip
+    own = spell_command("report", *runs, **given) + ("" if solver else " --no-solver")
+    write_page(page, records, [*(line for each in records for line in commands_of(each, params or ())), own])
+
+
+def _judge(run: Path, record: RunRecord, finer: dict[str, tuple[int, ...]], *, files, params, **options) -> RunRecord:
+    """The record with a new evaluation, which is saved as metrics.json too, and with pictures."""
+    from vcnef.cli._figures import pictures
+    from vcnef.cli._progress import progress
+    from vcnef.cli._reports import illustrate
+    from vcnef.cli._settings import parse_settings
+    from vcnef.cli._surrogates import load_surrogate, plain_warnings
+    from vcnef.cli.evaluate import save
+    from vcnef.data import open as open_data
+    from vcnef.evaluation import evaluate
+    from vcnef.evaluation.inputs import choose_judged
+    from vcnef.report.drawings import png
+
+    typer.echo(f"Judging {record.name}.")
+    finer = {axis: counts or _as_before(record, axis, files) for axis, counts in finer.items()}
+    surrogate = load_surrogate(run, options.pop("device"))
+    opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
+    with plain_warnings() as said, progress() as tell:
+        found = evaluate(surrogate, opened, **finer, **options, progress=tell)
+    metrics = {"data": [str(each) for each in files], **found.to_dict()}
+    save(Path(record.folder) / "metrics.json", metrics)
+    judged, *_ = choose_judged(surrogate, opened, found.split)
+    drawn = ((name, png(figure)) for name, figure in pictures(surrogate, found, judged))
+    return illustrate(replace(record, metrics=metrics, warnings=tuple(said)), drawn)
+
+
+def _as_before(record: RunRecord, axis: str, files: list[Path]) -> tuple[int, ...]:
+    """The super-resolution of an earlier evaluation on the same files, which would be lost otherwise."""
+    from vcnef.report.drawings import size
+
+    same = record.found("data") == [str(each) for each in files]
+    return tuple(size(each, axis) for each in record.results(axis)) if same else ()

@@ -1,0 +1,76 @@
+"""Numbers as a reader wants them, each with its exact value beside it, and which of several runs is best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Any
+
+from vcnef.report.html import Html, element, join
+from vcnef.report.record import RunRecord
+
+NONE = "–"
+TITLES = {
+    "nrmse": "nRMSE", "brmse": "bRMSE", "rmse": "RMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
+    "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
+    "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
+}  # fmt: skip
+LARGER_IS_BETTER = {"correlation"}
+
+Spell = Callable[[int | float], str]
+
+
+def error(value: int | float) -> str:
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
+
+
+def seconds(value: int | float) -> str:
+    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+
+
+def count(value: int | float) -> str:
+    return f"{value:,.0f}"
+
+
+def short(value: int | float) -> str:
+    return f"{value:.3g}"
+
+
+def change(value: int | float | None) -> str:
+    return NONE if value is None or not isfinite(value) else f"{100 * value:+.1f} %".replace("-0.0", "+0.0")
+
+
+def shown(value: Any, spell: Spell = error, *, missing: str = NONE) -> Html:
+    """A number as text, and exactly, for those who copy it."""
+    if not isinstance(value, int | float):
+        return join(missing)
+    return element("data", spell(value), value=repr(value)) if isfinite(value) else join("not finite")
+
+
+def row_of(
+    values: Sequence[Any], spell: Spell = error, *, missing: str = NONE, best: Callable[..., int | float] | None = min
+) -> list[Html]:
+    """A cell for each run; where several have a number, the best is marked."""
+    numbers = [value for value in values if isinstance(value, int | float) and isfinite(value)]
+    winner = best(numbers) if best and len(numbers) > 1 else None
+    cells = [shown(value, spell, missing=missing) for value in values]
+    return [
+        element("strong", cell, " ✓", class_="best") if winner is not None and value == winner else cell
+        for value, cell in zip(values, cells, strict=True)
+    ]
+
+
+def same_test(runs: Sequence[RunRecord]) -> bool:
+    """Whether the errors of the runs are about the same trajectories, points and times."""
+    facts = (("problem",), ("split",), ("samples",), ("data",), ("result", "resolution"), ("result", "t"))
+    return _agree(runs, facts)
+
+
+def same_machine(runs: Sequence[RunRecord]) -> bool:
+    """Whether times were taken on the same kind of device, with as many trajectories at once."""
+    return _agree(runs, (("result", "cost", "device"), ("result", "cost", "samples")))
+
+
+def _agree(runs: Sequence[RunRecord], facts: Sequence[tuple[str, ...]]) -> bool:
+    judged = [[run.found(*keys) for keys in facts] for run in runs if run.metrics]
+    return all(each == judged[0] for each in judged)

@@ -1,0 +1,140 @@
+"""`vcnef report` on a debug run: with and without data, several runs, missing pieces, wrong folders."""
+
+import contextlib
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vcnef.cli import main
+from vcnef.cli.report import _as_before
+from vcnef.report import RunRecord
+
+SMALL = ["--samples", "24", "--resolution", "16", "--frames", "5", "--horizon", "0.05", "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A file of Burgers' equation and a debug run on it."""
+    folder = tmp_path_factory.mktemp("report")
+    for command in (
+        ["generate", "burgers", *SMALL, "--set", "nu=0.01", "--out", "burgers.hdf5"],
+        ["train", "debug/vcnef1d", "--data", "burgers.hdf5", "--out", "runs/a", "--devices", "cpu"],
+    ):
+        with contextlib.chdir(folder), pytest.raises(SystemExit) as stop:
+            main(command)
+        assert not stop.value.code
+    return folder
+
+
+@pytest.fixture
+def place(trained, tmp_path, monkeypatch):
+    """The same, to be written to."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def headings(text):
+    return re.findall(r"<h2>(.*?)</h2>", text)
+
+
+def test_with_data_it_evaluates_and_draws(vcnef, place):
+    options = ("--data", "burgers.hdf5", "--time", "3,5", "--device", "cpu", "--out", "new/page.html")
+    code, out, err = vcnef("report", "runs/a", *options)
+    assert code == 0, err
+    assert "Wrote new/page.html" in out
+    text = (place / "new" / "page.html").read_text()
+    metrics = json.loads((place / "runs" / "a" / "metrics.json").read_text())
+    assert metrics["data"] == ["burgers.hdf5"]
+    for value in metrics["result"]["scores"]["overall"].values():
+        assert f'<data value="{value!r}">' in text
+    assert f'<data value="{metrics["result"]["cost"]["seconds"]!r}">' in text
+    for words in ("Median trajectory", "Worst trajectory", "Energy spectra", "Relative error over space and time"):
+        assert f'alt="{words}' in text
+    assert len(headings(text)) == 11
+    assert "vcnef train runs/a/config.yaml --data burgers.hdf5 --out runs/a-again" in text
+    assert "vcnef evaluate runs/a --data burgers.hdf5 --time 3,5" in text
+    assert "vcnef report runs/a --data burgers.hdf5 --time 3,5 --device cpu --out new/page.html" in text
+    assert not list((place / "new").glob("*.part*"))
+
+
+def test_judged_again_on_the_same_file_it_keeps_its_super_resolution():
+    metrics = {"data": ["a.hdf5"], "time": [{"frames": 3}, {"frames": 5}], "space": [{"resolution": [16]}]}
+    record = RunRecord(name="a", folder="runs/a", metrics=metrics)
+    assert _as_before(record, "time", [Path("a.hdf5")]) == (3, 5)
+    assert _as_before(record, "space", [Path("a.hdf5")]) == ()
+    assert _as_before(record, "time", [Path("b.hdf5")]) == ()
+
+
+def test_several_runs_side_by_side(vcnef, place):
+    shutil.copytree(place / "runs" / "a", place / "runs" / "b & c")
+    shutil.copy(place / "burgers.hdf5", place / "more.hdf5")
+    command = ("report", "runs/a", "runs/b & c/model", "--data", "burgers.hdf5", "more.hdf5", "--no-solver")
+    code, out, err = vcnef(*command, "--param", "nu=0.01")
+    assert code == 0, err
+    assert "Wrote report.html" in out
+    text = (place / "report.html").read_text()
+    assert "2 runs compared: vcnef on burgers" in text
+    assert '<th scope="col">a</th><th scope="col">b &amp; c</th>' in text
+    assert "vcnef evaluate &#x27;runs/b &amp; c&#x27; --data burgers.hdf5 --data more.hdf5 --param nu=0.01" in text
+    assert json.loads((place / "runs" / "b & c" / "metrics.json").read_text())["samples"] == 4
+
+
+def test_without_data_it_shows_what_the_folder_holds(vcnef, place):
+    code, out, err = vcnef("report", "runs/a")
+    assert (code, err) == (0, "")
+    assert "Wrote runs/a/report.html" in out
+    text = (place / "runs" / "a" / "report.html").read_text()
+    assert "a has not been evaluated: there is no metrics.json in runs/a." in text
+    assert "Pictures need the data" in text
+    assert text.count("<img ") == 2
+    assert "vcnef train runs/a/config.yaml --data FILE --out runs/a-again" in text
+
+
+def test_an_interrupted_run_without_a_model(vcnef, place):
+    shutil.rmtree(place / "runs" / "a" / "model")
+    (place / "runs" / "a" / "log.jsonl").write_text("")
+    code, _, err = vcnef("report", "runs/a", "--out", "page.html")
+    assert (code, err) == (0, "")
+    text = (place / "page.html").read_text()
+    assert "a has no training log" in text
+    assert "<img " not in text
+
+
+def test_runs_of_the_same_name_are_told_apart(vcnef, place):
+    shutil.copytree(place / "runs", place / "other")
+    code, _, err = vcnef("report", "runs/a", "other/a", "--out", "page.html")
+    assert code == 0, err
+    assert '<th scope="col">runs/a</th><th scope="col">other/a</th>' in (place / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("runs/gone",), "There is no run folder runs/gone. Train one with `vcnef train`."),
+        (("runs",), "runs holds no run: there is neither a model nor a config.yaml or log.jsonl in it."),
+        (("burgers.hdf5",), "There is no run to report on; name run folders"),
+        (("runs/a", "--space", "32"), "--space and --time need data to judge the runs on"),
+        (("runs/a", "--data", "gone.hdf5"), "There is no file gone.hdf5."),
+        (("runs/a", "--data", "burgers.hdf5", "--space", "wide"), "--space wide is not understood"),
+        (("runs/a", "--data", "burgers.hdf5", "--device", "abacus"), "abacus"),
+        (("runs/a", "--out", "runs"), "runs is a folder; expected a file. Name a file inside it with --out."),
+        (("runs/a", "--out", "burgers.hdf5/page.html"), "Could not write"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, place, arguments, message):
+    code, _, err = vcnef("report", *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+    assert not list(place.rglob("*.html"))
+
+
+def test_a_damaged_evaluation(vcnef, place):
+    (place / "runs" / "a" / "metrics.json").write_text('{"result": 3}')
+    code, _, err = vcnef("report", "runs/a")
+    assert code == 2
+    assert "metrics.json is not the record of an evaluation: it is damaged. Write it again" in err
