@@ -26,6 +26,7 @@ MAY_USE = {
     "evaluation": {"models", "data", "metrics", "pde", "surrogate"},
     "plots": set(),
     "report": {"plots"},
+    "explorer": {"surrogate", "pde", "metrics"},
     "presets": set(),
     "config": {"models", "data", "training", "presets"},
     "workflow": {"models", "data", "surrogate", "training", "config"},

@@ -1,0 +1,43 @@
+"""`vcnef serve`: the explorer in the browser."""
+
+from __future__ import annotations
+
+import os
+import webbrowser
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or the model folders inside.")],
+    host: Annotated[str, typer.Option(help="Name or address to serve at; by default only this machine.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to serve at; 0 takes a free one.")] = 8765,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+) -> None:
+    """Explore trained models in the browser: vcnef serve runs/a runs/b
+
+    Shape or draw an initial state, move parameters, time and resolution, and see the surrogate beside the classical
+    solver. Stop it with Ctrl+C.
+    """
+    import torch
+
+    from vcnef.cli._reports import name_runs
+    from vcnef.cli._surrogates import load_surrogate
+    from vcnef.explorer import ExplorerServer, Workbench
+
+    # The solver goes on in a thread of its own: it gets a core, or the two would wait for each other.
+    torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
+    folders = list(dict.fromkeys(runs))
+    named = zip(name_runs(folders), folders, strict=True)
+    workbench = Workbench({name: load_surrogate(run, device) for name, run in named})
+    with ExplorerServer(workbench, host, port) as server:
+        typer.echo(f"Explorer of {', '.join(workbench.names)} at {server.url} (Ctrl+C stops it).")
+        if open_page:
+            webbrowser.open(server.url)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever(poll_interval=0.2)
+    typer.echo("Stopped.")

@@ -1,0 +1,228 @@
+"""The explorer's server: one page, and a workbench behind a few JSON addresses; for this machine alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import socket
+from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from socketserver import TCPServer
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from torch import Tensor
+
+from vcnef.explorer.export import FORMATS
+from vcnef.explorer.questions import Ask
+from vcnef.explorer.turns import OutdatedQuestionError
+from vcnef.explorer.workbench import Answer, Workbench
+from vcnef.grid import axes
+from vcnef.suggest import suggestion
+
+PAGE = Path(__file__).parent / "page"
+FILES = MappingProxyType(
+    {
+        "/": ("index.html", "text/html; charset=utf-8"),
+        "/explorer.css": ("explorer.css", "text/css; charset=utf-8"),
+        "/explorer.js": ("explorer.js", "text/javascript; charset=utf-8"),
+    }
+)
+"""All that is ever read from the disk for a page."""
+HEADERS = MappingProxyType(
+    {
+        "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+)
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+BODY_LIMIT = 2**20
+JSON = "application/json"
+
+
+class ExplorerServer(ThreadingHTTPServer):
+    """Serves a workbench at `host` and `port` (0: any free one); `url` is where."""
+
+    daemon_threads = True
+
+    def __init__(self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765) -> None:
+        self.workbench = workbench
+        self.hosts = LOCAL | {host.lower().strip("[]")}
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host.strip("[]"), port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise OSError(f"Cannot serve at {host}:{port}: {error}. Choose another --port or --host.") from None
+        named = f"[{host.strip('[]')}]" if ":" in host else host
+        self.url = f"http://{named}:{self.server_address[1]}/"
+
+    def server_bind(self) -> None:
+        # Not HTTPServer's, which asks the network for this machine's name.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request. Whatever goes wrong is answered as JSON with one sentence."""
+
+    server: ExplorerServer
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "vcnef", ""
+    timeout = 60.0
+    disable_nagle_algorithm = True  # a body that follows its head at once would wait 40 ms
+
+    def do_GET(self) -> None:
+        self._reply(self._get)
+
+    def do_POST(self) -> None:
+        self._reply(self._post)
+
+    def log_message(self, *arguments: Any) -> None:
+        """A local tool has no access log."""
+
+    def _reply(self, answer: Any) -> None:
+        try:
+            self._check_sender()
+            status, kind, body = answer()
+        except _RefusedError as error:
+            status, kind, body = _error(error.status, str(error))
+        except OutdatedQuestionError as error:
+            status, kind, body = _error(409, str(error))
+        except ValueError as error:
+            status, kind, body = _error(400, str(error))
+        except Exception as error:
+            lines = str(error).splitlines() or [type(error).__name__]
+            status, kind, body = _error(500, f"The computation failed: {lines[0]}")
+        try:
+            self.send_response(status)
+            for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **HEADERS}.items():
+                self.send_header(name, value)
+            if self.close_connection:
+                self.send_header("Connection", "close")
+            self.end_headers()
+            self.wfile.write(body)
+        except ConnectionError:
+            self.close_connection = True  # the page has gone on to another question
+
+    def _check_sender(self) -> None:
+        """Other sites' pages may reach a local port under their own name; they are told nothing."""
+        senders = [f"//{self.headers.get('Host', '')}"]
+        if "Origin" in self.headers:
+            senders.append(self.headers["Origin"])
+        for sender in senders:
+            if _host(sender) not in self.server.hosts:
+                self.close_connection = True
+                raise _RefusedError(
+                    403, "This address is not the explorer's; open it under the one it was started with."
+                )
+
+    def _get(self) -> tuple[int, str, bytes]:
+        path = self.path.split("?")[0]
+        if path == "/api/models":
+            return _json(self.server.workbench.models())
+        if path == "/favicon.ico":
+            return 204, "image/x-icon", b""
+        if path not in FILES:
+            raise _RefusedError(404, "There is nothing at this address.")
+        name, kind = FILES[path]
+        return 200, kind, (PAGE / name).read_bytes()
+
+    def _post(self) -> tuple[int, str, bytes]:
+        action = {"/api/predict": self._predict, "/api/solve": self._solve, "/api/export": self._export}.get(self.path)
+        asked = self._body()
+        if action is None:
+            raise _RefusedError(404, "There is nothing at this address.")
+        return action(asked, self.server.workbench.read(asked))
+
+    def _body(self) -> Mapping[str, Any]:
+        try:
+            length = int(self.headers.get("Content-Length", ""))
+        except ValueError:
+            length = -1
+        if not 0 <= length <= BODY_LIMIT:
+            self.close_connection = True  # what follows is not read
+            status = 413 if length > BODY_LIMIT else 411
+            raise _RefusedError(status, f"A question may have at most {BODY_LIMIT} bytes, and must say how many.")
+        raw = self.rfile.read(length)
+        if self.headers.get_content_type() != JSON:
+            raise _RefusedError(415, f"A question must be sent as {JSON}.")
+        try:
+            asked = json.loads(raw)
+        except (ValueError, RecursionError):
+            asked = None
+        if not isinstance(asked, dict):
+            raise ValueError("The question is not a JSON object.")
+        return asked
+
+    def _predict(self, asked: Mapping[str, Any], ask: Ask) -> tuple[int, str, bytes]:
+        return _json(_describe(self.server.workbench.predict(ask)))
+
+    def _solve(self, asked: Mapping[str, Any], ask: Ask) -> tuple[int, str, bytes]:
+        solved = self.server.workbench.solve(ask)
+        return _json(_describe(solved) | {"nrmse": self.server.workbench.errors(ask)})
+
+    def _export(self, asked: Mapping[str, Any], ask: Ask) -> tuple[int, str, bytes]:
+        wanted = str(asked.get("format"))
+        if wanted not in FORMATS:
+            raise ValueError(f"There is no format {wanted!r}. {suggestion(wanted, FORMATS)}")
+        kind, write = FORMATS[wanted]
+        return 200, kind, write(self.server.workbench.problem(ask), *self.server.workbench.shown(ask))
+
+
+class _RefusedError(Exception):
+    """A request that is answered with this status and sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def _host(address: str) -> str | None:
+    """The name in "//name:port" or "http://name:port", in small letters."""
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
+
+
+def _describe(answer: Answer) -> dict[str, Any]:
+    """An answer for a page: arrays are single precision, little-endian, in base 64."""
+    question = answer.question
+    return {
+        "t": _packed(question.t),
+        "x": [_packed(line) for line in axes(question.grid)],
+        "u": _packed(answer.u[0]),
+        "shape": list(answer.u.shape[1:]),
+        "ms": 1000 * answer.seconds,
+        "warnings": list(answer.warnings),
+    }
+
+
+def _packed(values: Tensor) -> str:
+    return base64.b64encode(values.numpy().astype("<f4", order="C").tobytes()).decode()
+
+
+def _json(content: Any) -> tuple[int, str, bytes]:
+    return 200, f"{JSON}; charset=utf-8", json.dumps(_finite(content)).encode()
+
+
+def _error(status: int, sentence: str) -> tuple[int, str, bytes]:
+    return status, f"{JSON}; charset=utf-8", json.dumps({"error": sentence}).encode()
+
+
+def _finite(content: Any) -> Any:
+    """JSON has no NaN; a number that is none becomes null."""
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    if isinstance(content, float | np.floating):
+        return float(content) if math.isfinite(content) else None
+    return content

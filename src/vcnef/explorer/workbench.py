@@ -1,0 +1,211 @@
+"""The surrogates of an explorer and their classical solvers: questions in, arrays with times and warnings out."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.explorer.questions import BOUNDS, Ask, model_number, read_ask
+from vcnef.explorer.states import NAMES, level, make_state
+from vcnef.explorer.turns import Turns
+from vcnef.metrics.errors import nrmse_table
+from vcnef.pde import EQUATIONS, Equation, equation
+from vcnef.problem import Problem
+from vcnef.surrogate import Surrogate
+from vcnef.surrogate.inputs import Question, doubts, read_question
+from vcnef.surrogate.instance import check_instance
+
+REMEMBERED = 8
+"""Answers kept, so that an export or a comparison needs not compute them again."""
+LONGEST_SOLVE = 60.0
+"""Seconds; a solver that would take longer is not begun."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A trajectory with the seconds it took and what is to be said of it."""
+
+    question: Question
+    u: Float[Tensor, "1 t *x c"]
+    seconds: float
+    warnings: tuple[str, ...] = ()
+
+
+class Workbench:
+    """Surrogates by name, asked in JSON. Predictions and solver runs each go one at a time, the newest of a page."""
+
+    def __init__(self, surrogates: Mapping[str, Surrogate]) -> None:
+        if not surrogates:
+            raise ValueError("There is no model to explore; name run folders, e.g. `vcnef serve runs/a`.")
+        for name, surrogate in surrogates.items():
+            if surrogate.problem.ndim > 2:
+                raise ValueError(
+                    f"{name} has {surrogate.problem.ndim} space axes; the explorer shows 1 or 2. Use `vcnef predict`."
+                )
+        self.names, self.surrogates = list(surrogates), list(surrogates.values())
+        self.equations = [find_equation(each) for each in self.surrogates]
+        self._predicting, self._solving = Turns(), Turns()
+        self._predictions, self._solutions = _Memory(), _Memory()
+
+    def models(self) -> list[dict[str, Any]]:
+        """What a page needs to know of each model."""
+        rows = zip(self.names, self.surrogates, self.equations, strict=True)
+        return [_describe(name, surrogate, known) for name, surrogate, known in rows]
+
+    def read(self, asked: Mapping[str, Any]) -> Ask:
+        number = model_number(asked, len(self.surrogates))
+        surrogate = self.surrogates[number]
+        ends = [abs(end) for pair in _fields(surrogate).values() for end in pair]
+        return read_ask(asked, number, surrogate.problem, surrogate.scaling.horizon, max([1.0, *ends]))
+
+    def predict(self, ask: Ask) -> Answer:
+        with self._predicting.take(ask.page):
+            return self._predicted(ask)
+
+    def solve(self, ask: Ask) -> Answer:
+        """The classical solution."""
+        if self.equations[ask.model] is None:
+            raise ValueError(f"There is no solver for {self.surrogates[ask.model].problem.name} here.")
+        with self._solving.take(ask.page):
+            if (solved := self._solutions.get(ask.key())) is None:
+                solved = self._solve(ask)
+                self._solutions.put(ask.key(), solved)
+        return solved
+
+    def errors(self, ask: Ask) -> dict[str, list]:
+        """nRMSE of the prediction against the solution: by time and channel, and by channel for all later times."""
+        predicted, solved = self.shown(ask)
+        by_time, later = nrmse_table(predicted.u, solved.u, 0), nrmse_table(predicted.u, solved.u, 1)
+        return {"by_time": by_time.mean("t c").tolist(), "mean": later.mean("c").tolist()}
+
+    def shown(self, ask: Ask) -> tuple[Answer, Answer | None]:
+        """The prediction, and the solution where it has been computed; not through the queue, as it is known mostly."""
+        return self._predicted(ask), self._solutions.get(ask.key())
+
+    def problem(self, ask: Ask) -> Problem:
+        return self.surrogates[ask.model].problem
+
+    def _question(self, ask: Ask) -> Question:
+        surrogate, known = self.surrogates[ask.model], self.equations[ask.model]
+        u0 = make_state(ask.shape, surrogate.problem, _fields(surrogate), known, ask.points)
+        t = torch.linspace(0.0, ask.last, ask.times, dtype=torch.float64).float()
+        return read_question(surrogate.problem, u0, t, dict(ask.params), None)
+
+    def _predicted(self, ask: Ask) -> Answer:
+        if (found := self._predictions.get(ask.key())) is not None:
+            return found
+        surrogate, question = self.surrogates[ask.model], self._question(ask)
+        check_instance(surrogate.provenance.get("instance"), surrogate.problem, question.u0, question.params)
+        said = list(doubts(question, surrogate.problem, surrogate.scaling.horizon, _fields(surrogate)))
+        tensors = [each.to(surrogate.device) for each in (question.u0, question.grid, question.t, question.params)]
+        begun = time.perf_counter()
+        u = surrogate.answer(*tensors).cpu()
+        seconds = time.perf_counter() - begun
+        u[:, question.t == 0] = question.u0[:, None]
+        if not u.isfinite().all():
+            said.append("Some predicted values are not finite and are not shown.")
+        answer = Answer(question, u, seconds, tuple(said))
+        self._predictions.put(ask.key(), answer)
+        return answer
+
+    def _solve(self, ask: Ask) -> Answer:
+        surrogate, known, question = self.surrogates[ask.model], self.equations[ask.model], self._question(ask)
+        problem = surrogate.problem
+        for channel in ("density", "pressure"):
+            if channel in problem.channels and question.u0[..., problem.channels.index(channel)].min() <= 0:
+                raise ValueError(f"The {channel} goes down to zero or below; the solver needs it positive.")
+        u0 = question.u0.to(surrogate.device)
+        params = {name: float(question.params[0, row]) for row, name in enumerate(problem.parameters)}
+
+        def run(t: Tensor) -> Tensor:
+            return known.solve(u0, t, params, domain=problem.domain).cpu()
+
+        # One step may be more than the first part, and may compile something; the second part is more telling.
+        for parts in (1024, 64):
+            begun = time.perf_counter()
+            run(question.t[-1:] / parts)
+            expected = (time.perf_counter() - begun) * parts
+            if expected <= LONGEST_SOLVE:
+                break
+        else:
+            raise ValueError(f"The solver would take about {expected:.0f} s. Ask for fewer points or a shorter time.")
+        begun = time.perf_counter()
+        u = run(question.t)
+        seconds = time.perf_counter() - begun
+        said = () if u.isfinite().all() else ("The solver's run blew up; what is not finite is not shown.",)
+        return Answer(question, u, seconds, said)
+
+
+def find_equation(surrogate: Surrogate) -> Equation | None:
+    """The equation whose solver made such data: of the generation that has the surrogate's domain."""
+    problem = surrogate.problem
+    if problem.name not in EQUATIONS or not problem.periodic:
+        return None
+    both = [equation(problem.name, generation=each) for each in ("documented", "2022")]
+    known = next((each for each in both if each.problem.domain == problem.domain), both[0])
+    fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
+    return known if fits else None
+
+
+class _Memory:
+    """The last few answers by their question."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def get(self, key: str) -> Answer | None:
+        return self._answers.get(key)
+
+    def put(self, key: str, answer: Answer) -> None:
+        self._answers[key] = answer
+        while len(self._answers) > REMEMBERED:
+            self._answers.popitem(last=False)
+
+
+def _fields(surrogate: Surrogate) -> dict[str, list[float]]:
+    return surrogate.provenance.get("field_ranges", {})
+
+
+def _describe(name: str, surrogate: Surrogate, known: Equation | None) -> dict[str, Any]:
+    problem = surrogate.problem
+    middles = {channel: level(channel, _fields(surrogate)) for channel in problem.channels}
+    unasked = sorted(set(known.defaults) - set(problem.parameters)) if known else []
+    return {
+        "name": name,
+        "model": surrogate.name,
+        "weights": sum(weight.numel() for weight in surrogate.model.parameters()),
+        "problem": problem.name,
+        "trained": str(surrogate.provenance.get("train", "")),
+        "ndim": problem.ndim,
+        "domain": [list(pair) for pair in problem.domain],
+        "units": dict(problem.units),
+        "channels": [{"name": each, "middle": middle, "half": half} for each, (middle, half) in middles.items()],
+        "parameters": [{"name": each, **_slider(each, problem.ranges.get(each))} for each in problem.parameters],
+        "horizon": surrogate.scaling.horizon,
+        "solver": known is not None,
+        "assumed": {each: known.defaults[each] for each in unasked} if known else {},
+        "presets": list(NAMES),
+    }
+
+
+def _slider(name: str, trained: tuple[float, float] | None) -> dict[str, Any]:
+    """Ends and scale of a slider that goes somewhat beyond the trained values, so that one sees what happens there."""
+    low, high = trained or (0.0, 1.0)
+    logarithmic = low > 0 and (high >= 10 * low or low == high)
+    if logarithmic:
+        spare = 10.0 if low == high else 3.0
+        ends, start = (low / spare, high * spare), float(np.sqrt(low * high))
+    else:
+        spare = 0.25 * (high - low) or 1.0
+        ends, start = (max(low - spare, 0.0) if low >= 0 else low - spare, high + spare), 0.5 * (low + high)
+    least, most = BOUNDS.get(name, ends)
+    ends = max(ends[0], least), min(ends[1], most)
+    return {"trained": trained, "low": ends[0], "high": ends[1], "start": start, "logarithmic": logarithmic}

@@ -1,0 +1,200 @@
+"""The numbers that a page gets: those of the surrogate and of the solver, with their warnings and limits."""
+
+import io
+import json
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from vcnef import metrics
+from vcnef.explorer.questions import MOST_VALUES
+from vcnef.explorer.states import Shape, make_state
+from vcnef.pde import equation, solve
+
+BURGERS, GAS, HEAT = 0, 1, 2
+FLAT = {"drawn": {"u": [1.0] * 8}}
+"""A state within what was trained."""
+
+
+def test_what_a_page_is_told(client):
+    status, headers, content = client.request("GET", "/api/models")
+    assert (status, headers["Content-Type"]) == (200, "application/json; charset=utf-8")
+    burgers, gas, heat = json.loads(content)
+    assert (burgers["name"], burgers["ndim"], burgers["solver"], burgers["horizon"]) == ("burgers", 1, True, 0.5)
+    (nu,) = burgers["parameters"]
+    assert nu["logarithmic"]
+    assert nu["low"] < nu["trained"][0] < nu["start"] < nu["trained"][1] < nu["high"]
+    assert [each["name"] for each in gas["channels"]] == ["density", "pressure", "vx", "vy"]
+    assert gas["parameters"][0]["high"] <= 1.0
+    assert (heat["solver"], heat["units"]) == (False, {"t": "s"})
+
+
+@pytest.mark.parametrize("preset", ["sine", "two sines", "box", "bump", "random"])
+def test_the_surrogates_numbers(client, surrogates, unpack, preset):
+    question = {"state": {"preset": preset, "seed": 3}, "params": {"nu": 0.05}, "points": 64, "times": 5, "last": 0.4}
+    status, answer = client.ask("/api/predict", **question)
+    assert (status, answer["shape"]) == (200, [5, 64, 1])
+    assert answer["ms"] > 0
+    u = unpack(answer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = surrogates["burgers"].predict(u[None, 0], np.linspace(0, 0.4, 5), {"nu": 0.05}).values[0]
+    np.testing.assert_allclose(u, expected, atol=1e-6)
+
+
+def test_the_random_state_is_the_generators(client, unpack):
+    state = {"preset": "random", "seed": 3}
+    _, answer = client.ask("/api/predict", state=state, params={"nu": 0.05}, points=32, times=2)
+    expected = equation("burgers").initial_states([0], seed=3, resolution=32)[0]
+    np.testing.assert_allclose(unpack(answer)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("model", "state", "points", "params"),
+    [
+        (BURGERS, {"preset": "two sines", "modes": {"u": [0.1, 0.2]}}, 64, {"nu": 0.02}),
+        (GAS, {"preset": "random", "seed": 1}, 16, {"eta": 0.02, "zeta": 0.03}),
+    ],
+)
+def test_the_solvers_numbers(client, server, unpack, model, state, points, params):
+    question = {"model": model, "state": state, "params": params, "points": points, "times": 4, "last": 0.1}
+    predicted = torch.from_numpy(unpack(client.ask("/api/predict", **question)[1]).copy())
+    status, answer = client.ask("/api/solve", **question)
+    assert status == 200
+    solved = torch.from_numpy(unpack(answer).copy())
+    expected = solve(server.workbench.names[model], predicted[None, 0], t=np.linspace(0, 0.1, 4), params=params)[0]
+    torch.testing.assert_close(solved, expected, rtol=1e-5, atol=1e-5)
+    error = metrics.nrmse(predicted[None], solved[None], keep="c")
+    np.testing.assert_allclose(answer["nrmse"]["mean"], error, rtol=1e-5)
+    assert answer["nrmse"]["by_time"][0] == [0.0] * predicted.shape[-1]
+
+
+def test_without_a_solver_there_is_a_sentence(client):
+    question = {"model": HEAT, "params": {"kappa": 0.1}}
+    assert client.ask("/api/predict", **question, points=16)[0] == 200
+    assert client.ask("/api/solve", **question) == (400, {"error": "There is no solver for heat here."})
+
+
+def test_no_warning_inside_the_trained_range(client):
+    status, answer = client.ask("/api/predict", state=FLAT, params={"nu": 0.1}, points=16)
+    assert (status, answer["warnings"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"params": {"nu": 2.0}}, "nu is 2; the surrogate was trained on 0.01 to 0.5."),
+        ({"last": 1.0}, "t goes to 1; the surrogate was trained to 0.5."),
+        ({"state": {"drawn": {"u": [9.0] * 8}}}, "u0 has u between 9 and 9; in training"),
+    ],
+)
+def test_warnings_outside_the_trained_range(client, change, words):
+    question = {"state": FLAT, "params": {"nu": 0.1}, "points": 16} | change
+    status, answer = client.ask("/api/predict", **question)
+    (warning,) = answer["warnings"]
+    assert status == 200
+    assert warning.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ({"points": 4097}, "points is 4097; expected a whole number from 8 to 4096."),
+        ({"points": 12.5}, "points is 12.5"),
+        ({"points": "many"}, "points is 'many'; expected a finite number."),
+        ({"times": 513}, "times is 513"),
+        ({"times": 1}, "times is 1"),
+        ({"model": 3}, "model is 3; expected a whole number from 0 to 2."),
+        ({"model": GAS, "points": 256, "times": 128}, f"at most {MOST_VALUES} are answered"),
+        ({"last": 0}, "The last time is 0; expected more than 0 and at most 2."),
+        ({"last": 1e9}, "The last time is 1e+09"),
+        ({"params": {"nu": 21}}, "nu is 21; expected 0 to 20, where the solver works."),
+        ({"params": {"nu": float("nan")}}, "nu is nan; expected a finite number."),
+        ({"params": {"nu": True}}, "nu is True; expected a finite number."),
+        ({"params": {}}, "The parameter nu (trained on 0.01 to 0.5) is missing."),
+        ({"params": {"mu": 1}}, "There is no parameter 'mu' of burgers."),
+        ({"params": [1]}, "params is [1]; expected names with their values."),
+        ({"state": {"preset": "wave"}}, "There is no initial state 'wave'."),
+        ({"state": {"seed": -1}}, "seed is -1"),
+        ({"state": {"modes": {"v": [1]}}}, "There is no channel 'v'."),
+        ({"state": {"modes": {"u": [1] * 17}}}, "modes of u is not a list of 0 to 16 numbers."),
+        ({"state": {"drawn": {"u": [1e9] * 8}}}, "drawn of u goes beyond"),
+        ({"model": GAS, "state": {"drawn": {"vx": [1] * 8}}}, "only 1D can be drawn."),
+        ({"file": "/etc/passwd"}, "A question has no 'file'"),
+    ],
+)
+def test_limits(client, question, words):
+    status, answer = client.ask("/api/predict", **({"params": {"nu": 0.1}} | question))
+    assert status == 400
+    assert words in answer["error"]
+
+
+def test_a_gas_without_density_is_not_solved(client):
+    question = {"model": GAS, "params": {"eta": 0.01, "zeta": 0.01}, "points": 8, "times": 2}
+    status, answer = client.ask("/api/solve", **question, state={"modes": {"density": [5.0]}})
+    assert (status, answer["error"]) == (400, "The density goes down to zero or below; the solver needs it positive.")
+
+
+def test_a_run_that_would_take_too_long_is_not_begun(client, monkeypatch):
+    monkeypatch.setattr("vcnef.explorer.workbench.LONGEST_SOLVE", 0.0)
+    status, answer = client.ask("/api/solve", params={"nu": 0.3}, points=16, state={"seed": 9})
+    assert status == 400
+    assert answer["error"].startswith("The solver would take about ")
+
+
+def test_modes_are_added_to_one_channel(surrogates):
+    problem = surrogates["cns2d"].problem
+    plain = make_state(Shape("bump"), problem, {}, None, 8)
+    more = make_state(Shape("bump", modes={"vx": (0.5,)}), problem, {}, None, 8)
+    changed = (plain != more).flatten(0, 2).any(dim=0).tolist()
+    assert changed == [False, False, True, False]
+
+
+def test_a_drawn_line_is_kept_on_any_grid(surrogates):
+    problem = surrogates["burgers"].problem
+    line = np.sin(2 * np.pi * (np.arange(128) + 0.5) / 128).tolist()
+    for points in (32, 256):
+        (u0,) = make_state(Shape(drawn={"u": line}), problem, {}, None, points)
+        x = 2 * np.pi * (np.arange(points) + 0.5) / points
+        np.testing.assert_allclose(u0[:, 0], np.sin(x), atol=1e-3)
+
+
+def test_export_npz(client, unpack):
+    question = {"params": {"nu": 0.07}, "points": 16, "times": 3, "last": 0.1}
+    body = {"Content-Type": "application/json"}
+    for solved in (False, True):
+        answers = {"surrogate": client.ask("/api/predict", **question)[1]}
+        if solved:
+            answers["solver"] = client.ask("/api/solve", **question)[1]
+        status, _, content = client.request("POST", "/api/export", _json(question, "npz"), **body)
+        assert status == 200
+        arrays = np.load(io.BytesIO(content))
+        assert set(arrays) == {"t", "x", "nu", "channels", *answers}
+        assert arrays["nu"] == np.float32(0.07)
+        for name, answer in answers.items():
+            np.testing.assert_array_equal(arrays[name], unpack(answer))
+
+
+def test_export_csv(client, unpack):
+    question = {"model": GAS, "params": {"eta": 0.01, "zeta": 0.01}, "points": 8, "times": 3}
+    answer = client.ask("/api/predict", **question)[1]
+    _, headers, content = client.request(
+        "POST", "/api/export", _json(question, "csv"), **{"Content-Type": "application/json"}
+    )
+    assert headers["Content-Type"].startswith("text/csv")
+    title, *rows = content.decode().splitlines()
+    assert title == "t,x,y,density surrogate,pressure surrogate,vx surrogate,vy surrogate"
+    table = np.array([row.split(",") for row in rows], dtype=float)
+    np.testing.assert_allclose(table[:, 3:], unpack(answer).reshape(-1, 4), rtol=1e-5)
+
+
+def test_an_unknown_format(client):
+    status, answer = client.ask("/api/export", params={"nu": 0.1}, format="png")
+    assert status == 400
+    assert answer["error"].startswith("There is no format 'png'.")
+
+
+def _json(question, form):
+    return json.dumps(question | {"format": form}).encode()

@@ -1,0 +1,84 @@
+"""One computation at a time, the newest question of each page; and which models can be explored."""
+
+from threading import Event, Thread
+
+import pytest
+
+from vcnef.explorer import Workbench
+from vcnef.explorer.turns import PAGES, OutdatedQuestionError, Turns
+
+
+class Asker(Thread):
+    """Takes a turn in the background and stays in it until it is told to go."""
+
+    def __init__(self, turns, page):
+        super().__init__(daemon=True)
+        self.turns, self.page, self.outdated = turns, page, False
+        self.started, self.go = Event(), Event()
+        self.start()
+
+    def run(self):
+        try:
+            with self.turns.take(self.page):
+                self.started.set()
+                self.go.wait(10)
+        except OutdatedQuestionError:
+            self.outdated = True
+
+
+def test_a_newer_question_takes_the_place_of_one_that_waits():
+    turns = Turns()
+    first = Asker(turns, "a")
+    assert first.started.wait(5)
+    second = Asker(turns, "a")
+    while "a" not in turns._newest or turns._count < 2:
+        pass
+    third = Asker(turns, "a")
+    second.join(5)
+    assert second.outdated
+    assert not third.started.is_set()
+    first.go.set()
+    assert third.started.wait(5)
+    third.go.set()
+    third.join(5)
+    assert not third.outdated
+
+
+def test_pages_do_not_take_each_others_place():
+    turns = Turns()
+    first = Asker(turns, "a")
+    assert first.started.wait(5)
+    others = [Asker(turns, page) for page in "bc"]
+    for each in (first, *others):
+        each.go.set()
+    for each in others:
+        each.join(5)
+    assert all(each.started.is_set() and not each.outdated for each in others)
+
+
+def test_a_failure_ends_the_turn():
+    turns = Turns()
+    with pytest.raises(RuntimeError), turns.take("a"):
+        raise RuntimeError
+    with turns.take("a"):
+        pass
+
+
+def test_few_pages_are_remembered():
+    turns = Turns()
+    for number in range(3 * PAGES):
+        with turns.take(str(number)):
+            pass
+    assert len(turns._newest) == PAGES
+
+
+def test_there_must_be_a_model():
+    with pytest.raises(ValueError, match="There is no model to explore"):
+        Workbench({})
+
+
+def test_volumes_are_not_shown(surrogates, monkeypatch):
+    surrogate = surrogates["burgers"]
+    monkeypatch.setattr(type(surrogate.problem), "ndim", 3)
+    with pytest.raises(ValueError, match="run has 3 space axes; the explorer shows 1 or 2"):
+        Workbench({"run": surrogate})
