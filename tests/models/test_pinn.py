@@ -56,7 +56,7 @@ def test_training_is_not_given_the_truth(data):
     assert torch.equal(hidden.u, chosen.u[:, :1].expand_as(chosen.u))
 
 
-def test_an_instance_is_remembered(data, tmp_path, vcnef_command):
+def test_an_instance_is_remembered(data, tmp_path, vcnef):
     surrogate = train(quick("instance=2"), data, out=tmp_path / "run", devices="cpu").surrogate
     assert surrogate.provenance["instance"]["number"] == 2
     mean, std = surrogate.provenance["instance"]["moments"][0]
@@ -69,13 +69,13 @@ def test_an_instance_is_remembered(data, tmp_path, vcnef_command):
         surrogate.predict(data.u[2, 0], t=[0.5], params={"beta": 0.2})
 
     path = data.save(tmp_path / "advection.hdf5")
-    code, out, err = vcnef_command("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
+    code, out, err = vcnef("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
     assert code == 0, err
     assert "pinn on advection, instance split: 1 trajectories" in out
     assert "Note: The model is the solution of trajectory 2 alone, and is judged on that; no split was used." in out
     others = generate("advection", params={"beta": 0.1}, samples=4, resolution=64, frames=9, horizon=2.0, seed=7)
     path = others.save(tmp_path / "others.hdf5")
-    code, _, err = vcnef_command("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
+    code, _, err = vcnef("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
     assert code == 2
     assert "The model is the solution from one initial state" in err
 
@@ -106,27 +106,13 @@ def test_settings_that_do_not_go_with_an_instance(settings, message):
 
 
 @pytest.mark.slow
-def test_it_solves_advection_from_its_initial_state(tmp_path, vcnef_command):
+def test_it_solves_advection_from_its_initial_state(tmp_path, vcnef):
     """It reaches 0.041 here; without the checks of types its 1200 steps take 42 s on a busy core."""
     data = generate("advection", params={"beta": 0.1}, samples=2, resolution=64, frames=17, horizon=2.0, seed=0)
     config = Config.load("advection/pinn").override({"epochs": 1200, "times": 8})
     train(config, data, out=tmp_path / "run", devices="cpu")
     path = data.save(tmp_path / "advection.hdf5")
-    code, _, err = vcnef_command("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
+    code, _, err = vcnef("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
     assert code == 0, err
     nrmse = json.loads((tmp_path / "run" / "metrics.json").read_text())["result"]["scores"]["overall"]["nrmse"]
     assert nrmse < 0.05
-
-
-@pytest.fixture
-def vcnef_command(capsys):
-    """The command, run in this process: exit code, standard output and standard error."""
-    from vcnef.cli import main
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stop:
-            main([str(each) for each in arguments])
-        printed = capsys.readouterr()
-        return stop.value.code, printed.out, printed.err
-
-    return run

@@ -30,7 +30,7 @@ TITLES = {
 def read_record(run: Path, name: str) -> RunRecord:
     """The record of a run folder, or of the model folder inside; what is not there is left out."""
     from vcnef.cli._surrogates import load_surrogate, run_folder
-    from vcnef.cli._tables import number_of_weights
+    from vcnef.models.interface import number_of_weights
     from vcnef.surrogate.folder import CONFIG, find
     from vcnef.training.checkpoint import LOG
     from vcnef.training.log import read_lines

@@ -25,9 +25,6 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def count_weights(model: nn.Module) -> str:
     """How many numbers a model has learnt or will learn, with commas."""
+    from vcnef.models.interface import number_of_weights
+
     return f"{number_of_weights(model):,}"
-
-
-def number_of_weights(model: nn.Module) -> int:
-    """A complex weight is two numbers."""
-    return sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())

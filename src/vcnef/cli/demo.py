@@ -99,6 +99,8 @@ def _report(out: Path, minutes: float, samples: int, found: dict[str, tuple[Run,
 
 def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:
     """Both models side by side."""
+    from vcnef.models.interface import number_of_weights
+
     rows: dict[str, list[Any]] = {"nRMSE on test": [], "bRMSE": []}
     for run, each in found.values():
         rows["nRMSE on test"].append(each.result.value("nrmse"))
@@ -110,7 +112,7 @@ def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:
         cost = each.result.cost
         rows.setdefault("ms per trajectory", []).append(1e3 * cost.seconds)
         rows.setdefault("solver's ms per trajectory", []).append(1e3 * cost.solver_seconds)
-        rows.setdefault("weights", []).append(sum(w.numel() for w in run.surrogate.model.parameters()))
+        rows.setdefault("weights", []).append(number_of_weights(run.surrogate.model))
         rows.setdefault("minutes of training", []).append(run.history[-1]["seconds"] / 60)
     lines = [f"{'':28}" + "".join(f"{name:>12}" for name in found)]
     lines += [f"{name:28}" + "".join(f"{value:>12,.4g}" for value in values) for name, values in rows.items()]

@@ -13,7 +13,7 @@ from torch import Tensor
 from vcnef.evaluation.tables import Section, seconds
 from vcnef.evaluation.timing import peak_memory, time_once
 from vcnef.grid import cell_centres
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.interface import TrajectoryModel, number_of_weights
 
 TRAINED_STEPS = 40
 """Frames to the training horizon: more steps than these are asked beyond it, as in the paper."""
@@ -78,8 +78,7 @@ def measure_speed(
                     report(f"{name}, {count} steps, {way}")
                 with computing_in(precision, device):
                     cost = _measure(model, question, count, batch, repeats, _asked(precision, limit))
-                weights = sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
-                yield Speed(name, way, count, *cost, weights)
+                yield Speed(name, way, count, *cost, number_of_weights(model))
         model.cpu()
 
 

@@ -115,6 +115,11 @@ class Stepper(nn.Module):
         return self(u, grid, params).unsqueeze(1)
 
 
+def number_of_weights(model: nn.Module) -> int:
+    """How many numbers a model has learnt or will learn; a complex weight is two."""
+    return sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
+
+
 def _chunk_sizes(u0: Tensor, points_per_chunk: int | None, least_times: int) -> tuple[int, int]:
     """How many samples, and how many times of each, make a chunk of about so many points."""
     budget = POINTS_PER_CHUNK[u0.device.type == "cuda"] if points_per_chunk is None else points_per_chunk
