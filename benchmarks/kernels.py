@@ -99,7 +99,7 @@ def compare_block(model: VCNeF, args: argparse.Namespace) -> dict[str, dict[str,
     for tiling in kernels.APPLY_TILINGS:
         run = partial(kernels.apply, half, *mixed, field, weights, tiling=tiling)
         add(f"apply, {tuple(tiling)}", "apply", run, compared=True)
-    for tiling in kernels.APPLY_TILINGS:
+    for tiling in kernels.MODULATE_TILINGS:
         run = partial(kernels.modulate, attended, attended.abs(), field, weights, tiling)
         add(f"modulate, {tuple(tiling)}", "modulate", run)
     return rows

@@ -8,15 +8,18 @@ import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels import plain
+from vcnef.kernels.local import LOCAL_TILINGS, Stencil, mix_neighbours
 from vcnef.kernels.precision import precision
 from vcnef.kernels.weights import usable
 from vcnef.nn.attention import positive
+from vcnef.nn.decoders import PointDecoder
+from vcnef.nn.fused import decoder_weights
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
 
 TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3}
 """Of ‖found − twin‖ / ‖twin‖."""
-SHAPES = [(16, 2, 7), (48, 8, 100), (96, 8, 256), (96, 1, 300), (100, 10, 129), (128, 8, 1000)]
+SHAPES = [(16, 2, 7), (40, 4, 50), (48, 8, 100), (96, 8, 256), (96, 1, 300), (100, 10, 129), (128, 8, 1000)]
 
 
 def change(found, expected):
@@ -62,6 +65,31 @@ def test_every_tiling_gives_the_same(make_case, dtype):
     expected = plain.apply(*given)
     for tiling in kernels.APPLY_TILINGS:
         assert change(kernels.apply(*given, tiling=tiling), expected) < TOLERANCE[dtype]
+    given = case.tokens[:, :1], positive(case.extra[:, :1]), case.field, weights
+    expected = plain.modulate(*given)
+    for tiling in kernels.MODULATE_TILINGS:
+        assert change(kernels.modulate(*given, tiling), expected) < TOLERANCE[dtype]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("channels", [1, 20])
+@pytest.mark.parametrize("width", [48, 96, 128])
+def test_decoding_agrees_with_its_twin(width, channels):
+    decoder = PointDecoder(width, channels).cuda()
+    weights, tokens = decoder_weights(decoder.norm, decoder.mlp, torch.float16), torch.randn(5, 77, width).cuda()
+    for tiling in kernels.DECODE_TILINGS:
+        assert change(kernels.decode(tokens, weights, tiling), plain.decode(tokens, weights)) < 1e-3
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize(("width", "points"), [(40, 3), (96, 256), (96, 300)])
+def test_neighbours_agree_with_their_twin(width, points, periodic):
+    stencil = Stencil(torch.tensor([-5, -1, 0, 4], dtype=torch.int32).cuda(), torch.randn(4, width).cuda(), periodic)
+    tokens = torch.randn(2, 3, points, width).cuda().half()
+    expected = plain.mix_neighbours(tokens, stencil, torch.float16)
+    for tiling in LOCAL_TILINGS:
+        assert change(mix_neighbours(tokens, stencil, torch.float16, tiling), expected) < 1e-3
 
 
 @torch.no_grad()

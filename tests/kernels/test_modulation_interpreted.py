@@ -12,6 +12,7 @@ import torch
 from triton.runtime import interpreter
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels import plain
+from vcnef.kernels.local import Stencil, mix_neighbours
 from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights, Tiling
 from vcnef.nn import fused
 
@@ -35,8 +36,8 @@ def close(found, expected, dtype):
 cases = (
     (16, 2, 20, 1, "relu", torch.float32, torch.float32),
     (48, 8, 16, 2, "gelu", torch.float32, torch.float32),
-    (20, 1, 5, 1, "relu", torch.float16, torch.float16),
-    (96, 8, 17, 1, "relu", torch.float16, torch.float32),
+    (40, 1, 5, 1, "relu", torch.float16, torch.float16),
+    (96, 8, 11, 1, "relu", torch.float16, torch.float32),
 )
 for width, heads, points, fields, activation, dtype, between in cases:
     names = ("query", "key", "value", "join", "scale", "out")
@@ -47,7 +48,7 @@ for width, heads, points, fields, activation, dtype, between in cases:
     weights = BlockWeights.pack(dtype, heads=heads, activation=activation, eps=1e-5, **parts)
     tokens, extra = torch.randn(2, 2, 2, points, width).to(between)
     field = torch.randn(fields, 2, points, width)
-    tiling = Tiling(tokens=16, hidden=64, warps=4, stages=1)
+    tiling = Tiling(tokens=16, hidden=128, warps=4, stages=1)
 
     mixed = plain.mix(tokens, weights)
     for found, expected in zip(kernels.mix(tokens, weights, tiling), mixed, strict=True):
@@ -65,12 +66,23 @@ for width, heads, points, fields, activation, dtype, between in cases:
     close(kernels.decode(tokens, decoder, tiling), plain.decode(tokens, decoder), dtype)
 """
 
+NEIGHBOURS = """
+for points, periodic in (20, True), (20, False), (3, True), (3, False):
+    stencil = Stencil(torch.tensor([-5, -1, 0, 4], dtype=torch.int32), torch.randn(4, 40), periodic)
+    tokens = torch.randn(2, 3, points, 40).half()
+    given = tokens, stencil, torch.float16
+    close(mix_neighbours(*given, Tiling(16, 0, 4, 1)), plain.mix_neighbours(*given), torch.float16)
+"""
+
 PREDICTED = """
 import vcnef
 from vcnef.grid import cell_centres
 
 fused.usable = lambda tokens, heads=1: True
-model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2)
+model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2, local=1, sides=(10,))
+for name, parameter in model.named_parameters():
+    if name.endswith("local.weight"):
+        torch.nn.init.normal_(parameter, std=0.5)
 inputs = torch.randn(2, 10, 1), cell_centres(((0.0, 1.0),), (10,)), torch.rand(2)
 expected = model(*inputs).detach()
 found = model.predict(*inputs, precision="fp16")
@@ -82,6 +94,6 @@ close(found, expected, torch.float16)
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 def test_kernels_agree_with_their_twins_and_predict_with_forward():
     environment = os.environ | {"TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-c", INTERPRETED + PREDICTED]
+    command = [sys.executable, "-c", INTERPRETED + NEIGHBOURS + PREDICTED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]

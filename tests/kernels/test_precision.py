@@ -3,7 +3,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
-from vcnef.kernels.precision import OPERANDS, operands, precision
+from vcnef.kernels.precision import OPERANDS, operands, packed_once, precision
 
 
 @torch.no_grad()
@@ -17,6 +17,21 @@ def test_kernels_are_chosen_by_the_caller_and_for_as_long_as_they_say():
         with torch.enable_grad():
             assert operands() is None
     assert operands() is None
+
+
+def test_single_precision_is_as_exact_as_asked_and_as_before_afterwards():
+    def state():
+        return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+
+    before = state()
+    with precision("tf32"):
+        assert state() == ("high", True)
+        with precision("fp32"):
+            assert state() == ("highest", False)
+        assert state() == ("high", True)
+    with precision("fp16"):
+        assert state() == before
+    assert state() == before
 
 
 def test_an_unknown_precision_names_those_there_are():
@@ -33,3 +48,16 @@ def test_a_cpu_predicts_in_full_precision_whatever_is_chosen():
     expected = model(*inputs)
     for name in OPERANDS:
         assert torch.equal(model.predict(*inputs, precision=name), expected)
+
+
+def test_weights_are_packed_once_per_context_and_not_kept_after_it():
+    with precision("fp16"):
+        first = packed_once("block", list)
+        assert packed_once("block", list) is first
+        assert packed_once("other", list) is not first
+        with precision("bf16"):
+            assert packed_once("block", list) is not first
+        assert packed_once("block", list) is first
+    with precision("fp16"):
+        assert packed_once("block", list) is not first
+    assert packed_once("block", list) is not packed_once("block", list)

@@ -21,16 +21,24 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, padded
+from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, first_for, padded
 
-MIX_TILINGS = (Tiling(64, 0, 4, 2), Tiling(128, 0, 8, 2))
+MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 8, 2, 128), Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 2))
 APPLY_TILINGS = (
+    Tiling(128, 64, 8, 2, 128),
     Tiling(128, 64, 8, 3),
     Tiling(128, 128, 8, 2),
-    Tiling(64, 64, 4, 1),
-    Tiling(64, 32, 4, 2),
+    Tiling(128, 32, 8, 3),
 )
-"""The tilings worth trying, the one in use first; `benchmarks/kernels.py` times them."""
+MODULATE_TILINGS = (
+    Tiling(128, 32, 8, 2, 128),
+    Tiling(128, 64, 8, 2, 128),
+    Tiling(64, 64, 4, 2, 168),
+    Tiling(128, 64, 8, 3),
+)
+DECODE_TILINGS = (Tiling(128, 0, 8, 1, 128), Tiling(64, 0, 4, 1))
+"""The tilings worth trying, the one in use first; `benchmarks/kernels.py` times them. `apply` has none of 64 tokens and
+4 warps: its answers were wrong with those (Triton 3.6, H200; why is not known)."""
 
 
 def mix(
@@ -40,13 +48,14 @@ def mix(
     from vcnef.kernels import modulation_triton as kernels
 
     batch, times, points, width = tokens.shape
-    tiling = tiling or MIX_TILINGS[0]
+    tiling = tiling or first_for(width, MIX_TILINGS)
     tokens = tokens.contiguous()
     mixing = tokens.new_empty(batch, times, width, width, dtype=weights.operands)
     key_mean = tokens.new_empty(batch, times, width, dtype=torch.float32)
     with torch.cuda.device_of(tokens):
         kernels.mix[(batch * times,)](
-            *(tokens, mixing, key_mean, weights.key, weights.value, weights.join.weight, points),
+            *(tokens, None, None, mixing, key_mean, weights.key, weights.value, weights.join.weight, points),
+            BLOCK_D=padded(width),
             **_sizes(width, weights.heads, tiling),
         )
     return mixing, key_mean
@@ -64,7 +73,7 @@ def attend(
     from vcnef.kernels import modulation_triton as kernels
 
     batch, times, points, width = tokens.shape
-    tiling = tiling or APPLY_TILINGS[0]
+    tiling = tiling or first_for(width, APPLY_TILINGS)
     tokens = tokens.contiguous()
     attended, factor = (torch.empty_like(tokens, dtype=weights.operands) for _ in range(2))
     with torch.cuda.device_of(tokens):
@@ -119,19 +128,16 @@ def decode(
     from vcnef.kernels import modulation_triton as kernels
 
     width, channels = tokens.shape[-1], len(weights.second.bias)
-    tiling = tiling or APPLY_TILINGS[0]
+    tiling = tiling or first_for(width, DECODE_TILINGS)
     rows = tokens.reshape(-1, width)
     out = rows.new_empty(len(rows), channels, dtype=torch.float32)
     with torch.cuda.device_of(rows):
         kernels.decode[(-(-len(rows) // tiling.tokens),)](
             *(rows, out, weights.norm, weights.first, weights.second, len(rows), weights.eps),
             CHANNELS=channels,
-            BLOCK_C=padded(channels),
             D=width,
             BLOCK_S=tiling.tokens,
-            BLOCK_D=padded(width),
-            num_warps=tiling.warps,
-            num_stages=tiling.stages,
+            **tiling.launch,
         )
     return out.view(*tokens.shape[:-1], channels)
 
@@ -149,7 +155,7 @@ def _launch(
 
     batch, own_times, points, width = tokens.shape
     times, hidden = own_times if field is None else field.shape[1], len(weights.widen.bias)
-    tiling = tiling or APPLY_TILINGS[0]
+    tiling = tiling or first_for(width, MODULATE_TILINGS if mixing is None else APPLY_TILINGS)
     tokens, key_mean_or_scale = tokens.contiguous(), key_mean_or_scale.contiguous()
     field = field if field is None else field.to(weights.operands).contiguous()
     extra = extra if extra is None else extra.contiguous()
@@ -178,7 +184,5 @@ def _sizes(width: int, heads: int, tiling: Tiling) -> dict[str, Any]:
         "D": width,
         "HEAD": width // heads,
         "BLOCK_S": tiling.tokens,
-        "BLOCK_D": padded(width),
-        "num_warps": tiling.warps,
-        "num_stages": tiling.stages,
+        **tiling.launch,
     }

@@ -5,7 +5,27 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.parts_triton import gelu, matrix, norm, positive, product, put, vector
+from vcnef.kernels.parts_triton import (
+    add,
+    as_columns,
+    cast,
+    columns,
+    dot,
+    gelu,
+    matrix,
+    norm,
+    positive,
+    product,
+    put,
+    relu,
+    reverse,
+    scaled,
+    times,
+    vector,
+    weight,
+    within_heads,
+    zeros,
+)
 
 # `do_not_specialize`: one compilation serves all numbers of points and times.
 
@@ -14,6 +34,8 @@ from vcnef.kernels.parts_triton import gelu, matrix, norm, positive, product, pu
 @no_type_check
 def mix(
     tokens,
+    gram_out,
+    state_out,
     mixing,
     key_mean,
     key,
@@ -26,31 +48,36 @@ def mix(
     BLOCK_D: tl.constexpr,
 ):
     """One program per sample and time. Keys are computed as `d s`: a product then leaves them where the next one reads
-    its left side, in registers."""
-    row = tl.program_id(0).to(tl.int64)
-    feature = tl.arange(0, BLOCK_D)
-    operands = key.weight.dtype.element_ty
-    key_weight = tl.trans(matrix(key.weight, feature, feature, D, D, D))
-    key_bias = vector(key.bias, feature, D)
+    its left side, in registers. Their d is in one part, since tensor cores take 64 rows or none.
 
-    gram = tl.zeros((BLOCK_D, BLOCK_D), tl.float32)
+    `gram_out` and `state_out`, which gradients need, may be None."""
+    row = tl.program_id(0).to(tl.int64)
+    feature, whole = columns(D), tl.arange(0, BLOCK_D)
+    operands = key.weight.dtype.element_ty
+    key_weight = reverse(weight(key.weight, feature, (whole,), D, D))[0]
+    key_bias = tl.load(key.bias + whole, mask=whole < D, other=0.0)[:, None]
+
+    gram = zeros(BLOCK_D, feature)
     key_sum = tl.zeros((BLOCK_D,), tl.float32)
     for start in range(0, points, BLOCK_S):
         point = start + tl.arange(0, BLOCK_S)
-        x = matrix(tokens + row * points * D, point, feature, points, D, D).to(operands)
-        keys = positive(tl.dot(key_weight, tl.trans(x)) + key_bias[:, None])
-        keys = tl.where(point[None, :] < points, keys, 0.0)
-        key_sum += tl.sum(keys, 1)
-        gram = tl.dot(keys.to(operands), x, gram)
+        x = cast(matrix(tokens + row * points * D, point, feature, points, D), operands)
+        keys = positive(add(dot(key_weight, as_columns(x)), (key_bias,)))
+        keys = (tl.where(point[None, :] < points, keys[0], 0.0),)
+        key_sum += tl.sum(keys[0], 1)
+        gram = dot(keys, (x,), gram)
 
     share = 1.0 / points
     key_sum *= share
-    state = tl.dot((gram * share).to(operands), matrix(value.weight, feature, feature, D, D, D))
-    state += key_sum[:, None] * vector(value.bias, feature, D)[None, :]
-    state = tl.where(feature[:, None] // HEAD == feature[None, :] // HEAD, state, 0.0)
-    mixed = tl.dot(state.to(operands), matrix(join_weight, feature, feature, D, D, D))
-    put(mixing + row * D * D, mixed, feature, feature, D, D)
-    tl.store(key_mean + row * D + feature, key_sum, mask=feature < D)
+    gram = cast(scaled(gram, share), operands)
+    state = dot(gram, weight(value.weight, feature, feature, D, D))
+    state = add(state, scaled(vector(value.bias, feature, D), key_sum[:, None]))
+    state = within_heads(state, whole, feature, HEAD)
+    if gram_out is not None:
+        put(gram_out + row * D * D, gram, whole, feature, D, D)
+        put(state_out + row * D * D, state, whole, feature, D, D)
+    put(mixing + row * D * D, dot(state, weight(join_weight, feature, feature, D, D)), whole, feature, D, D)
+    tl.store(key_mean + row * D + whole, key_sum, mask=whole < D)
 
 
 @triton.jit(do_not_specialize=["points", "eps"])
@@ -71,22 +98,21 @@ def attend(
     D: tl.constexpr,
     HEAD: tl.constexpr,
     BLOCK_S: tl.constexpr,
-    BLOCK_D: tl.constexpr,
 ):
     """One program per sample, time and tile of tokens: Y and F of a block whose times are still one."""
     tiles = tl.cdiv(points, BLOCK_S)
     row = (tl.program_id(0) // tiles).to(tl.int64)
     point = tl.program_id(0) % tiles * BLOCK_S + tl.arange(0, BLOCK_S)
-    feature = tl.arange(0, BLOCK_D)
+    feature = columns(D)
     y = _attend(
-        tokens, mixing, key_mean, extra, query, join_bias, attention_norm, row, point, points, eps, D, HEAD, BLOCK_D
+        tokens, mixing, key_mean, extra, query, join_bias, attention_norm, row, point, points, eps, feature, D, HEAD
     )
     put(attended + row * points * D, y, point, feature, points, D)
     f = positive(product(y, scale, feature, feature, D, D))
     put(factor + row * points * D, f, point, feature, points, D)
 
 
-@triton.jit(do_not_specialize=["times", "points", "eps"])
+@triton.jit(do_not_specialize=["frames", "points", "eps"])
 @no_type_check
 def apply(
     tokens,
@@ -104,7 +130,7 @@ def apply(
     widen,
     narrow,
     mlp_norm,
-    times,
+    frames,
     points,
     eps,
     D: tl.constexpr,
@@ -116,7 +142,6 @@ def apply(
     ONE_TIME: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
-    BLOCK_D: tl.constexpr,
     BLOCK_H: tl.constexpr,
 ):
     """One program per sample, time and tile of tokens. ATTEND: `tokens` are the block's inputs; otherwise they are Y,
@@ -124,34 +149,35 @@ def apply(
     tiles = tl.cdiv(points, BLOCK_S)
     row = (tl.program_id(0) // tiles).to(tl.int64)
     point = tl.program_id(0) % tiles * BLOCK_S + tl.arange(0, BLOCK_S)
-    feature = tl.arange(0, BLOCK_D)
+    feature = columns(D)
     operands = widen.weight.dtype.element_ty
-    tokens_row = row // times if ONE_TIME else row
+    tokens_row = row // frames if ONE_TIME else row
 
     if ATTEND:
         mean = key_mean_or_scale
         z = _attend(
-            tokens, mixing, mean, extra, query, join_bias, attention_norm, row, point, points, eps, D, HEAD, BLOCK_D
+            tokens, mixing, mean, extra, query, join_bias, attention_norm, row, point, points, eps, feature, D, HEAD
         )
     else:
-        z = matrix(tokens + tokens_row * points * D, point, feature, points, D, D).to(tl.float32)
+        z = cast(matrix(tokens + tokens_row * points * D, point, feature, points, D), tl.float32)
 
     if MODULATE:
+        field_row = row % frames if SHARED_FIELD else row
+        branch = matrix(field + field_row * points * D, point, feature, points, D)
         if ATTEND:
             factor = positive(product(z, scale, feature, feature, D, D))
         else:
-            factor = matrix(key_mean_or_scale + tokens_row * points * D, point, feature, points, D, D).to(tl.float32)
-        field_row = row % times if SHARED_FIELD else row
-        factor *= matrix(field + field_row * points * D, point, feature, points, D, D).to(tl.float32)
-        z = norm(z + product(factor, out_map, feature, feature, D, D), modulation_norm, feature, eps, D)
+            factor = matrix(key_mean_or_scale + tokens_row * points * D, point, feature, points, D)
+        modulated = product(times(cast(factor, tl.float32), branch), out_map, feature, feature, D, D)
+        z = norm(add(z, modulated), modulation_norm, feature, eps, D)
 
-    z_operand = z.to(operands)
-    z += vector(narrow.bias, feature, D)[None, :]
+    z_operand = cast(z, operands)
+    z = add(z, vector(narrow.bias, feature, D))
     for start in range(0, HIDDEN, BLOCK_H):
-        chunk = start + tl.arange(0, BLOCK_H)
+        chunk = (start + tl.arange(0, BLOCK_H),)
         hidden = product(z_operand, widen, feature, chunk, D, HIDDEN)
-        hidden = gelu(hidden) if GELU else tl.maximum(hidden, 0.0)
-        z = tl.dot(hidden.to(operands), matrix(narrow.weight, chunk, feature, HIDDEN, D, D), z)
+        hidden = gelu(hidden) if GELU else relu(hidden)
+        z = dot(hidden, weight(narrow.weight, chunk, feature, HIDDEN, D), z)
     put(out + row * points * D, norm(z, mlp_norm, feature, eps, D), point, feature, points, D)
 
 
@@ -166,15 +192,13 @@ def decode(
     count,
     eps,
     CHANNELS: tl.constexpr,
-    BLOCK_C: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
-    BLOCK_D: tl.constexpr,
 ):
     """One program per tile of tokens, of whichever sample and time."""
     start = tl.program_id(0).to(tl.int64) * BLOCK_S
-    token, feature, channel = tl.arange(0, BLOCK_S), tl.arange(0, BLOCK_D), tl.arange(0, BLOCK_C)
-    x = matrix(tokens + start * D, token, feature, count - start, D, D).to(tl.float32)
+    token, feature, channel = tl.arange(0, BLOCK_S), columns(D), columns(CHANNELS)
+    x = cast(matrix(tokens + start * D, token, feature, count - start, D), tl.float32)
     hidden = gelu(product(norm(x, weights_norm, feature, eps, D), first, feature, feature, D, D))
     fields = product(hidden, second, feature, channel, D, CHANNELS)
     put(out + start * CHANNELS, fields, token, channel, count - start, CHANNELS)
@@ -194,23 +218,35 @@ def _attend(
     point,
     points,
     eps,
+    feature,
     D: tl.constexpr,
     HEAD: tl.constexpr,
-    BLOCK_D: tl.constexpr,
 ):
     """Y = LN(X + (Q / (Q (k̄ ∘ m))) M + bo)."""
-    feature = tl.arange(0, BLOCK_D)
     operands = query.weight.dtype.element_ty
-    x = matrix(tokens + row * points * D, point, feature, points, D, D)
+    x = matrix(tokens + row * points * D, point, feature, points, D)
     queries = positive(product(x, query, feature, feature, D, D))
-    # Padding makes heads of its own, where φ(0) · 1 keeps the normaliser away from zero.
-    mean = tl.load(key_mean + row * D + feature, mask=feature < D, other=1.0)
-    by_head = tl.where(feature[:, None] // HEAD == feature[None, :] // HEAD, mean[:, None], 0.0)
     # As wide as the features: a product that is too wide is cheaper than spreading a narrow one.
-    normaliser = tl.dot(queries.to(operands), by_head.to(operands)) + 1e-6 / points
-    weights = (queries / normaliser).to(operands)
-    attended = tl.dot(weights, matrix(mixing + row * D * D, feature, feature, D, D, D))
-    attended += x.to(tl.float32) + vector(join_bias, feature, D)[None, :]
+    normaliser = dot(queries, _means_by_head(key_mean + row * D, feature, operands, D, HEAD))
+    # 1/n as the square of a root: a division checks for ranges that n > 0 does not reach.
+    inverse = [tl.rsqrt(each + 1e-6 / points) for each in normaliser]
+    shares = times(times(queries, inverse), inverse)
+    attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D))
+    attended = add(add(attended, x), vector(join_bias, feature, D))
     if extra is not None:
-        attended += matrix(extra + row * points * D, point, feature, points, D, D).to(tl.float32)
+        attended = add(attended, matrix(extra + row * points * D, point, feature, points, D))
     return norm(attended, attention_norm, feature, eps, D)
+
+
+@triton.jit
+@no_type_check
+def _means_by_head(key_mean, feature, operands: tl.constexpr, D: tl.constexpr, HEAD: tl.constexpr):
+    """k̄ ∘ m. Padding makes heads of its own, where φ(0) · 1 keeps the normaliser away from zero."""
+    return [_mean_rows(key_mean, rows, feature, operands, D, HEAD) for rows in feature]
+
+
+@triton.jit
+@no_type_check
+def _mean_rows(key_mean, rows, feature, operands: tl.constexpr, D: tl.constexpr, HEAD: tl.constexpr):
+    mean = tl.load(key_mean + rows, mask=rows < D, other=1.0).to(operands)
+    return within_heads([mean[:, None] for _ in feature], rows, feature, HEAD)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.kernels.local import Stencil
 from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
@@ -70,6 +71,14 @@ def transform(
 
 def decode(tokens: Float[Tensor, "*b d"], weights: DecoderWeights) -> Float[Tensor, "*b c"]:
     return _affine(F.gelu(_affine(_norm(tokens.float(), weights.norm, weights.eps), weights.first)), weights.second)
+
+
+def mix_neighbours(tokens: Float[Tensor, "*b s d"], stencil: Stencil, operands: torch.dtype) -> Float[Tensor, "*b s d"]:
+    points = tokens.shape[-2]
+    places = torch.arange(points, device=tokens.device).unsqueeze(-1) + stencil.offsets
+    places = places % points if stencil.periodic else places.clamp(0, points - 1)
+    neighbours = tokens.float()[..., places, :]
+    return (neighbours * stencil.weight).sum(-2).to(operands)
 
 
 def _attend(

@@ -57,7 +57,6 @@ class BlockWeights:
     def pack(
         cls, operands: torch.dtype, *, heads: int, activation: str, eps: float, **parts: tuple[Tensor, Tensor]
     ) -> BlockWeights:
-        """Cheap enough for every call."""
         packed = {name: Affine.pack(operands, *part) for name, part in parts.items()}
         return cls(heads=heads, activation=activation, eps=eps, **packed)
 
@@ -76,17 +75,35 @@ class DecoderWeights(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """How a kernel cuts its work: tokens of a tile, hidden features at a time, warps, depth of the pipelined loop."""
+    """How a kernel cuts its work: tokens of a tile, hidden features at a time, warps, depth of the pipelined loop.
+
+    `registers` is the most a thread may have, where the compiler would take more: tiles then share a multiprocessor.
+    """
 
     tokens: int
     hidden: int
     warps: int
     stages: int
+    registers: int | None = None
+
+    @property
+    def launch(self) -> dict[str, int | None]:
+        return {"num_warps": self.warps, "num_stages": self.stages, "maxnreg": self.registers}
+
+
+def first_for(width: int, tilings: tuple[Tiling, ...]) -> Tiling:
+    """The first tiling that serves a width: with few registers, wider tokens would not stay in them."""
+    return next(each for each in tilings if each.registers is None or width <= 96)
 
 
 def usable(tokens: Tensor, heads: int = 1) -> bool:
     """Whether the kernels can serve these tokens here; if not, the log says why, once, at level debug."""
-    reason = _obstacle(tokens, heads)
+    return tokens.numel() > 0 and _serves(tokens.device, tokens.dtype, tokens.shape[-1], heads)
+
+
+@torch.compiler.assume_constant_result
+def _serves(device: torch.device, dtype: torch.dtype, width: int, heads: int) -> bool:
+    reason = _obstacle(device, dtype, width, heads)
     if reason is not None:
         _say_once(reason)
     return reason is None
@@ -102,17 +119,14 @@ def padded(size: int) -> int:
     return max(16, 1 << (size - 1).bit_length())
 
 
-def _obstacle(tokens: Tensor, heads: int) -> str | None:
-    width = tokens.shape[-1]
-    if not tokens.is_cuda:
-        return f"tokens are on {tokens.device.type}, not on a GPU"
-    capability = torch.cuda.get_device_capability(tokens.device)
+def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int) -> str | None:
+    if device.type != "cuda":
+        return f"tokens are on {device.type}, not on a GPU"
+    capability = torch.cuda.get_device_capability(device)
     if torch.version.hip is not None or capability not in CAPABILITIES:
         return f"a GPU of compute capability {capability}, where one of {sorted(CAPABILITIES)} by NVIDIA is served"
-    if tokens.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        return f"tokens are {tokens.dtype}"
+    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"tokens are {dtype}"
     if width > WIDEST or width % heads:
         return f"width {width} with {heads} heads, where at most {WIDEST} and a multiple of the heads is served"
-    if not tokens.numel():
-        return "there are no tokens"
     return None if find_spec("triton") else "Triton is not installed"

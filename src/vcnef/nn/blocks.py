@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.kernels import modulation as kernels
-from vcnef.nn.fused import pack_block
+from vcnef.nn.fused import attend_and_norm, mix_local, pack_block, training_operands, widen_and_norm
 from vcnef.nn.local import Layout, LocalMix
 
 Activation = Callable[[], nn.Module]
@@ -46,9 +46,11 @@ class TransformerBlock(nn.Module):
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout = ()) -> Float[Tensor, "*b s d"]:
         if (weights := pack_block(self, tokens)) is not None:
-            extra = None if self.local is None else self.local(tokens, layout).unsqueeze(1)
             alone = tokens.unsqueeze(1)
+            extra = mix_local(self.local, alone, layout, weights)
             return kernels.transform(alone, *kernels.mix(alone, weights), weights, extra).squeeze(1)
+        if (dtype := training_operands(self, tokens)) is not None:
+            return widen_and_norm(self, attend_and_norm(self, tokens.to(dtype), layout))
         attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
         if self.local is not None:
             attended = attended + self.local(tokens, layout)

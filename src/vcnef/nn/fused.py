@@ -5,9 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from vcnef.kernels.precision import operands
+from vcnef.kernels import layers
+from vcnef.kernels.local import mix_neighbours
+from vcnef.kernels.precision import operands, packed_once
 from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights, usable
 from vcnef.nn.attention import LinearAttention
+from vcnef.nn.local import Layout, LocalMix
 
 ACTIVATIONS = {nn.ReLU: "relu", nn.GELU: "gelu"}
 """Those that the kernels have."""
@@ -33,10 +36,25 @@ def pack_block(block: nn.Module, tokens: Tensor) -> BlockWeights | None:
     chosen = operands()
     if chosen is None:
         return None
+    return packed_once(block, lambda: block_weights(block, chosen)) if _served(block, tokens) else None
+
+
+def training_operands(block: nn.Module, tokens: Tensor) -> torch.dtype | None:
+    """The type of tokens in a block that trains as kernels here, else None: half precision under autocast only."""
+    if not (torch.is_grad_enabled() and torch.is_autocast_enabled("cuda")):
+        return None
+    return torch.get_autocast_dtype("cuda") if _served(block, tokens) else None
+
+
+def _served(block: nn.Module, tokens: Tensor) -> bool:
     ours = isinstance(block.attention, LinearAttention) and getattr(block, "shift", None) is None
     still = not block.training or block.dropout.p == 0
-    known = type(block.mlp[1]) in ACTIVATIONS
-    return block_weights(block, chosen) if ours and still and known and usable(tokens, block.attention.heads) else None
+    return ours and still and type(block.mlp[1]) in ACTIVATIONS and usable(tokens, block.attention.heads)
+
+
+def learnt(*modules: nn.Module) -> list[Tensor]:
+    """Weight, bias, weight, bias, … as the layers with gradients take them."""
+    return [tensor for module in modules for tensor in (module.weight, module.bias)]
 
 
 def block_weights(block: nn.Module, dtype: torch.dtype) -> BlockWeights:
@@ -51,10 +69,38 @@ def block_weights(block: nn.Module, dtype: torch.dtype) -> BlockWeights:
     )
 
 
+def attend_and_norm(block: nn.Module, tokens: Tensor, layout: Layout) -> Tensor:
+    """The first layer of a block that trains as kernels."""
+    attention, norm = block.attention, block.attention_norm
+    extra = None if block.local is None else block.local(tokens, layout)
+    weights = learnt(attention.query, attention.key, attention.value, attention.out, norm)
+    return layers.attention(tokens, extra, weights, attention.heads, norm.eps)
+
+
+def widen_and_norm(block: nn.Module, tokens: Tensor) -> Tensor:
+    """The last layer of a block that trains as kernels."""
+    widen, activation, narrow = block.mlp
+    weights = learnt(widen, narrow, block.mlp_norm)
+    return layers.mlp(tokens, weights, ACTIVATIONS[type(activation)], block.mlp_norm.eps)
+
+
+def mix_local(local: LocalMix | None, tokens: Tensor, layout: Layout, weights: BlockWeights) -> Tensor | None:
+    """What a packed block's stencil adds to its attention: by a kernel on a row, by the plain code on other grids."""
+    if local is None:
+        return None
+    if local.ndim > 1 or len(layout) > 1:
+        return local(tokens, layout)
+    points = tokens.shape[-2]
+    stencil = packed_once((local, points), lambda: local.stencil(points))
+    return mix_neighbours(tokens, stencil, weights.operands)
+
+
 def pack_decoder(norm: nn.LayerNorm, mlp: nn.Sequential, tokens: Tensor) -> DecoderWeights | None:
     """The same for LN and an MLP with GELU."""
     chosen = operands()
-    return None if chosen is None or not usable(tokens) else decoder_weights(norm, mlp, chosen)
+    if chosen is None or not usable(tokens):
+        return None
+    return packed_once(mlp, lambda: decoder_weights(norm, mlp, chosen))
 
 
 def decoder_weights(norm: nn.LayerNorm, mlp: nn.Sequential, dtype: torch.dtype) -> DecoderWeights:

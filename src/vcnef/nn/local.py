@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.kernels.local import Stencil
+
 Layout = tuple[tuple[int, ...], ...]
 """The sides of each of the grids whose tokens stand in one row."""
 
@@ -29,14 +31,22 @@ class LocalMix(nn.Module):
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
         rows = tokens.split([prod(sides) for sides in layout], dim=-2)
-        fields = (row.unflatten(-2, sides) for row, sides in zip(rows, layout, strict=True))
-        mixed = [self._mix(*each) for each in zip(fields, self.weight, self.grids, strict=True)]
+        fields = [row.unflatten(-2, sides) for row, sides in zip(rows, layout, strict=True)]
+        mixed = [self._mix(*each) for each in zip(fields, self.weight.unbind(), self.grids, strict=True)]
         return torch.cat([field.flatten(-1 - self.ndim, -2) for field in mixed], dim=-2)
+
+    def stencil(self, points: int) -> Stencil:
+        """What it is on a single row of that many tokens."""
+        (grid,) = self.grids
+        taps = spread_taps(self.reach, (points / grid[0],))
+        offsets = torch.tensor([offset for (offset,) in taps], dtype=torch.int32, device=self.weight.device)
+        mixed = [sum(share * self.weight[0, tap] for tap, share in shares) for shares in taps.values()]
+        return Stencil(offsets, torch.stack(mixed).float(), self.periodic)
 
     def _mix(self, field: Tensor, weight: Float[Tensor, "taps d"], grid: tuple[int | float, ...]) -> Tensor:
         sides = field.shape[-1 - self.ndim : -1]
         taps = spread_taps(self.reach, tuple(side / made_for for side, made_for in zip(sides, grid, strict=True)))
-        margins = [max(abs(offset[axis]) for offset in taps) for axis in range(self.ndim)]
+        margins = [max([abs(offset[axis]) for offset in taps]) for axis in range(self.ndim)]
         wide = field
         for axis, margin in enumerate(margins):
             wide = continue_both_ways(wide, axis - self.ndim - 1, margin, self.periodic)
@@ -44,7 +54,7 @@ class LocalMix(nn.Module):
         total = None
         for offset, shares in taps.items():
             window = [slice(m + o, m + o + side) for m, o, side in zip(margins, offset, sides, strict=True)]
-            term = wide[(..., *window, slice(None))] * sum(share * weight[tap] for tap, share in shares)
+            term = wide[(..., *window, slice(None))] * sum([share * weight[tap] for tap, share in shares])
             total = term if total is None else total + term
         return total
 
@@ -59,7 +69,7 @@ def spread_taps(reach: int, ratios: tuple[float, ...]) -> dict[tuple[int, ...], 
         places = [step * ratio for step, ratio in zip(steps, ratios, strict=True)]
         ends = [[(floor(x), 1 - (x - floor(x))), (floor(x) + 1, x - floor(x))] for x in places]
         for corner in product(*ends):
-            if share := prod(part for _, part in corner):
+            if share := prod([part for _, part in corner]):
                 spread[tuple(offset for offset, _ in corner)].append((tap, share))
     return dict(spread)
 

@@ -6,12 +6,13 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels.weights import BlockWeights
 from vcnef.nn.attention import positive
 from vcnef.nn.blocks import Activation, FeedForward
 from vcnef.nn.coordinates import Coordinates
-from vcnef.nn.fused import pack_block
+from vcnef.nn.fused import attend_and_norm, learnt, mix_local, pack_block, training_operands, widen_and_norm
 from vcnef.nn.local import Layout, LocalMix
 
 
@@ -44,8 +45,8 @@ class ModulationBlock(nn.Module):
     The time axis of `tokens` may have size one, as it has before the first block: attention and scale are then computed
     once, not once per query time, and meet the times where they multiply the coordinates.
 
-    Where `predict` has chosen a precision and a GPU is there, fused kernels do all of it, and tokens come out in the
-    type of their operands.
+    Where a GPU is there, fused kernels do all of it when `predict` has chosen a precision or when the block trains in
+    half precision; tokens then come out in the type of their operands.
     """
 
     def __init__(
@@ -77,6 +78,8 @@ class ModulationBlock(nn.Module):
     ) -> Float[Tensor, "b t s d"]:
         if (weights := pack_block(self, tokens)) is not None:
             return self._fused(tokens, coordinates, layout, weights)
+        if (dtype := training_operands(self, tokens)) is not None:
+            return self._trained(tokens.to(dtype), coordinates, layout)
         attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
         if self.local is not None:
             attended = attended + self.local(tokens, layout)
@@ -91,7 +94,17 @@ class ModulationBlock(nn.Module):
 
     def _fused(self, tokens: Tensor, coordinates: Coordinates, layout: Layout, weights: BlockWeights) -> Tensor:
         field, mixed = self.branch(coordinates), kernels.mix(tokens, weights)
-        extra = None if self.local is None else self.local(tokens, layout)
+        extra = mix_local(self.local, tokens, layout, weights)
         if tokens.shape[1] == field.shape[1]:
             return kernels.apply(tokens, *mixed, field, weights, extra)
         return kernels.modulate(*kernels.attend(tokens, *mixed, weights, extra), field, weights)
+
+    def _trained(self, tokens: Tensor, coordinates: Coordinates, layout: Layout) -> Tensor:
+        eps, field = self.mlp_norm.eps, self.branch(coordinates)
+        attended = attend_and_norm(self, tokens, layout)
+        modulate = learnt(self.out, self.modulation_norm)
+        if tokens.shape[1] == field.shape[1]:
+            modulated = layers.modulation(attended, None, field, learnt(self.scale) + modulate, eps)
+        else:
+            modulated = layers.modulation(attended, positive(self.scale(attended)), field, modulate, eps)
+        return widen_and_norm(self, modulated)

@@ -1,0 +1,49 @@
+"""The layers with gradients against their twins, and a model that trains with them; run in Triton's interpreter."""
+
+import torch
+from triton.runtime import interpreter
+from twins_of_layers import cases, change, values_and_gradients
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.kernels import layers
+from vcnef.nn import blocks, modulation
+
+# Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses.
+patch = interpreter._patch_lang_tensor
+
+
+def patch_with_index(tensor, scope):
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+
+interpreter._patch_lang_tensor = patch_with_index
+torch.manual_seed(0)
+layers.TILES = {name: (16, 4, None) for name in layers.TILES} | {"mixing_backward": (64, 4, None)}
+layers.HIDDEN = 32
+
+for sizes, shared in (((20, 2, 5, "gelu"), True), ((40, 4, 17, "relu"), False)):
+    for name, layer, twin, inputs in cases(*sizes, shared=shared, times=2 if shared else 1):
+        pairs = zip(values_and_gradients(layer, inputs), values_and_gradients(twin, inputs), strict=True)
+        assert max(change(*pair) for pair in pairs) < 1e-5, (name, sizes)
+
+model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2, local=1, sides=(8,))
+for block in (*list(model.blocks)[:-1], *model.modulations):
+    torch.nn.init.normal_(block.local.weight, std=0.3)
+inputs = torch.randn(2, 8, 1), cell_centres(((0.0, 1.0),), (8,)), torch.rand(2)
+weights = list(model.parameters())
+
+
+def gradients(function):
+    return torch.autograd.grad(function(*inputs).square().mean(), weights)
+
+
+expected = gradients(model)
+blocks.training_operands = modulation.training_operands = lambda block, tokens: torch.float32
+launches, launch = [], layers._launch
+layers._launch = lambda *given, **sizes: (launches.append(given[0]), launch(*given, **sizes))
+for function in (model, torch.compile(model, fullgraph=True, backend="aot_eager")):
+    launches.clear()
+    assert max(change(*pair) for pair in zip(gradients(function), expected, strict=True)) < 1e-4
+    assert {"attention", "modulation_backward", "mlp_backward"} <= set(launches)

@@ -1,0 +1,52 @@
+"""The layers with gradients on a GPU: against their twins, and in a model that trains."""
+
+import pytest
+import torch
+from twins_of_layers import cases, change, values_and_gradients
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.nn import blocks, modulation
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
+
+TOLERANCE = {torch.bfloat16: 2e-2, torch.float16: 4e-3}
+"""Of ‖found − twin‖ / ‖twin‖; the twin computes in fp32 from the same inputs."""
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("width", "heads", "points"), [(16, 2, 7), (48, 8, 100), (96, 8, 256), (100, 10, 65)])
+def test_layers_agree_with_their_twins(width, heads, points, shared, dtype):
+    torch.manual_seed(0)
+    for name, layer, twin, inputs in cases(width, heads, points, "gelu", shared=shared, device="cuda"):
+        rounded = [each.to(dtype).float() for each in inputs]
+        found, expected = values_and_gradients(layer, rounded, dtype), values_and_gradients(twin, rounded)
+        assert max(change(*pair) for pair in zip(found, expected, strict=True)) < TOLERANCE[dtype], name
+
+
+def train(monkeypatch, *, fused, steps=40):
+    """Losses of a small model under autocast."""
+    torch.manual_seed(0)
+    if not fused:
+        for module in (blocks, modulation):
+            monkeypatch.setattr(module, "training_operands", lambda block, tokens: None)
+    model = vcnef.build("vcnef", ndim=1, channels=1, local=1, sides=(64,)).cuda()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    u0, grid, t = torch.randn(8, 64, 1).cuda(), cell_centres(((0.0, 1.0),), (64,)).cuda(), torch.rand(4).cuda()
+    target = u0.unsqueeze(1).roll(3, dims=2).expand(8, 4, 64, 1)
+    losses = []
+    for _ in range(steps):
+        optimiser.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = (model(u0, grid, t) - target).square().mean()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss))
+    return torch.tensor(losses)
+
+
+def test_a_model_learns_with_them_as_without(monkeypatch):
+    fused, plain = train(monkeypatch, fused=True), train(monkeypatch, fused=False)
+    assert not torch.equal(fused, plain)
+    torch.testing.assert_close(fused, plain, rtol=0.05, atol=0)

@@ -1,0 +1,20 @@
+"""The plain twin of the neighbours' kernel against the module itself."""
+
+import pytest
+import torch
+
+from vcnef.kernels import plain
+from vcnef.nn.local import LocalMix
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("periodic", [True, False])
+@pytest.mark.parametrize("points", [2, 10, 14, 20])
+def test_twin_is_the_module_on_any_grid(points, periodic):
+    torch.manual_seed(0)
+    local = LocalMix(16, 2, ((10,),), periodic=periodic)
+    torch.nn.init.normal_(local.weight)
+    tokens = torch.randn(2, 3, points, 16)
+    found = plain.mix_neighbours(tokens, local.stencil(points), torch.float32)
+    torch.testing.assert_close(found, local(tokens, ((points,),)))
+    assert plain.mix_neighbours(tokens, local.stencil(points), torch.float16).dtype == torch.float16

@@ -1,0 +1,99 @@
+"""What the layers with gradients must give: the same in plain PyTorch, differentiated by autograd."""
+
+import torch
+import torch.nn.functional as F
+
+from vcnef.kernels import layers
+
+EPS = 1e-5
+
+
+def positive(x):
+    return x.clamp(max=0).exp() + F.relu(x)
+
+
+def attention(tokens, extra, weights, heads):
+    *maps, scale, shift = weights
+    query, key, value, join = zip(maps[::2], maps[1::2], strict=True)
+    q, k, v = (F.linear(tokens, *each).unflatten(-1, (heads, -1)) for each in (query, key, value))
+    q, k = positive(q), positive(k)
+    state = torch.einsum("...she,...shf->...hef", k, v)
+    normaliser = torch.einsum("...she,...he->...sh", q, k.sum(-3)) + 1e-6
+    mixed = torch.einsum("...she,...hef->...shf", q, state) / normaliser.unsqueeze(-1)
+    total = tokens + F.linear(mixed.flatten(-2), *join) + (0 if extra is None else extra)
+    return F.layer_norm(total, tokens.shape[-1:], scale, shift, EPS)
+
+
+def modulation(tokens, factor, field, weights):
+    *scaling, weight, bias, scale, shift = weights
+    factor = positive(F.linear(tokens, *scaling)) if factor is None else factor
+    return F.layer_norm(tokens + F.linear(factor * field, weight, bias), tokens.shape[-1:], scale, shift, EPS)
+
+
+def mlp(tokens, weights, activation):
+    widen, widen_bias, narrow, narrow_bias, scale, shift = weights
+    hidden = getattr(F, activation)(F.linear(tokens, widen, widen_bias))
+    return F.layer_norm(tokens + F.linear(hidden, narrow, narrow_bias), tokens.shape[-1:], scale, shift, EPS)
+
+
+def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, device="cpu"):
+    """Name, layer, twin and inputs of every layer, in every way that it may be asked."""
+
+    def draw(*shape):
+        return torch.randn(*shape, device=device)
+
+    def linear(inputs, outputs):
+        return [draw(outputs, inputs) / inputs**0.5, 0.3 * draw(outputs)]
+
+    norm = [1 + 0.2 * draw(width), 0.2 * draw(width)]
+    tokens, extra = draw(2, batch, times, points, width)
+    once, factor = draw(batch, 1, points, width), draw(batch, 1, points, width).abs()
+    field = draw(1 if shared else batch, times, points, width)
+    square = linear(width, width)
+    attended = [*square, *linear(width, width), *linear(width, width), *linear(width, width), *norm]
+    modulated = [*square, *linear(width, width), *norm]
+    widened = [*linear(width, 4 * width), *linear(4 * width, width), *norm]
+
+    yield (
+        "attention",
+        lambda x, *w: layers.attention(x, None, list(w), heads, EPS),
+        lambda x, *w: attention(x, None, w, heads),
+        [tokens, *attended],
+    )
+    yield (
+        "attention with extra",
+        lambda x, e, *w: layers.attention(x, e, list(w), heads, EPS),
+        lambda x, e, *w: attention(x, e, w, heads),
+        [tokens, extra, *attended],
+    )
+    yield (
+        "modulation",
+        lambda x, c, *w: layers.modulation(x, None, c, list(w), EPS),
+        lambda x, c, *w: modulation(x, None, c, w),
+        [tokens, field, *modulated],
+    )
+    yield (
+        "modulation with a factor",
+        lambda x, f, c, *w: layers.modulation(x, f, c, list(w), EPS),
+        lambda x, f, c, *w: modulation(x, f, c, w),
+        [once, factor, field, *modulated[2:]],
+    )
+    yield (
+        "mlp",
+        lambda x, *w: layers.mlp(x, list(w), activation, EPS),
+        lambda x, *w: mlp(x, w, activation),
+        [tokens, *widened],
+    )
+
+
+def values_and_gradients(function, inputs, dtype=None):
+    """The output and the gradients of all inputs; `dtype` is that of the first input inside the function."""
+    leaves = [each.detach().clone().requires_grad_() for each in inputs]
+    out = function(leaves[0].to(dtype or leaves[0].dtype), *leaves[1:])
+    upstream = torch.randn(out.shape, generator=torch.Generator().manual_seed(1)).to(out)
+    return [out.detach(), *torch.autograd.grad(out, leaves, upstream)]
+
+
+def change(found, expected):
+    assert found.shape == expected.shape
+    return float((found.double() - expected.double()).norm() / expected.double().norm())
