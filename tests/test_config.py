@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from vcnef.config import Config
-from vcnef.data import Galilean, Queries, Shift
+from vcnef.data import Galilean, Queries, Reflect, Shift
 from vcnef.training.recipe import Recipe
 
 
@@ -77,6 +77,15 @@ def test_queries_and_symmetries_of_the_data_section():
     assert config.queries() == Queries(times=4, random_starts=0.5)
     assert config.symmetries() == (Shift(stride=2),)
     assert Config().override(["symmetries=[{galilean: {speed: 1}}]"]).symmetries() == (Galilean(speed=1.0),)
+
+
+def test_random_phases_move_the_stride_behind_the_shifts():
+    config = Config().override(["space_stride=4", "symmetries=[reflect, shift]", "random_phases=true"])
+    assert config.symmetries() == (Shift(stride=4), Reflect())
+    assert (config.view()["space_stride"], config.thinning()) == (1, 4)
+    for setting in ("symmetries=[reflect]", "random_phases=false"):
+        plain = config.override([setting])
+        assert (plain.view()["space_stride"], plain.thinning()) == (4, 1)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import torch
 
 from vcnef import build
 from vcnef.config import Config
-from vcnef.data import View
+from vcnef.data import View, from_arrays
 from vcnef.pde import equation
 from vcnef.presets import FOLDER, find_preset, list_presets
+from vcnef.workflow import load, train
 
 PAPER = {
     # epochs, batch, largest learning rate, weights, parameters that those count, frames
@@ -132,6 +133,62 @@ def test_randomised_starts_are_the_same_recipe_with_more_passes(pde):
     assert randomised.override(["passes=0"]) == plain
     assert randomised.data.passes == (9 if pde == "cns3d" else 10)
     randomised.queries().check(PAPER[f"{pde}/vcnef"][-1])
+
+
+PLUS = {"burgers": 41, "advection": 41, "cns1d": 41, "cns2d": 21, "cns3d": 11}
+TINY = {
+    1: {"width": 16, "heads": 2, "depth": 1, "modulations": 1},
+    2: {"width": 16, "heads": 2, "modulations": 1, "patches": [2, 4]},
+    3: {"width": 16, "heads": 2, "modulations": 1, "patches": [2, 4]},
+}
+SIDE = {1: 32, 2: 16, 3: 16}
+
+
+@pytest.mark.parametrize("pde", PLUS)
+def test_the_network_of_vcnef_plus_sees_what_the_papers_sees(pde):
+    plus, plain = Config.load(f"{pde}/vcnef_plus"), Config.load(f"{pde}/vcnef")
+    options, view = plus.model.options, ("ndim", "space_stride", "time_stride", "horizon")
+    assert plain.model.options.items() <= options.items()
+    assert all(getattr(plus.data, key) == getattr(plain.data, key) for key in view)
+    assert (plus.train.loss, plus.train.ema, plus.data.normalise) == ("relative", 0.999, True)
+    plus.queries().check(PLUS[pde])
+    positive = {"density", "pressure"} & set(equation(pde).problem.channels)
+    assert set(plus.data.log) == positive
+
+
+@pytest.mark.parametrize("pde", PLUS)
+def test_ingredients_of_vcnef_plus_are_switched_by_one_setting(pde):
+    plus = Config.load(f"{pde}/vcnef_plus")
+    switches = ["log=[]", "loss=mse", "ema=null", "times=null", "symmetries=[]", "optimiser=muon", "precision=fp32"]
+    switches += ["random_phases=false", "random_phases=true"]
+    switches += ["random_starts=0.5"] if plus.data.times else []
+    switches += ["normalise=false"] if not plus.data.log else []
+    changed = [plus.override([switch]) for switch in switches]
+    # Only what is off already, or on, stays as it is.
+    assert sum(each == plus for each in changed) == 1 + (not plus.data.log) + (plus.data.times is None)
+    change = "change=false" if plus.model.options["change"] else "change=true"
+    for switch in ("local=0", change, "activation=relu", *(["frequencies=0"] if plus.data.ndim == 1 else [])):
+        other = plus.override([switch])
+        assert other != plus
+        build_on_meta(other, channels=plus.data.ndim + 2, params=2)
+
+
+@pytest.mark.parametrize("pde", PLUS)
+def test_vcnef_plus_runs_tiny_on_a_cpu(pde, tmp_path):
+    plus = Config.load(f"{pde}/vcnef_plus")
+    ndim, stride = plus.data.ndim, plus.data.space_stride
+    frames = 3 * plus.data.time_stride + 1
+    problem = equation(pde).problem
+    u = 1.0 + 0.1 * torch.rand(20, frames, *[SIDE[ndim]] * ndim, len(problem.channels))
+    params = dict.fromkeys(problem.parameters, 0.1)
+    data = from_arrays(u, params=params, channels=problem.channels, name=pde)
+    times = min(plus.data.times or 2, 2)
+    small = {"epochs": 1, "minutes": None, "horizon": None, "times": times, "compile": False, **TINY[ndim]}
+    config = plus.override(small)
+    run = train(config, data.view(**config.view()), out=tmp_path, devices="cpu")
+    assert run.best < float("inf")
+    assert run.surrogate.provenance["resolution"] == [SIDE[ndim] // stride] * ndim
+    assert load(tmp_path).options["change"] == plus.model.options["change"]
 
 
 @pytest.mark.parametrize("name", [name for name in list_presets() if name.startswith("debug/")])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
+from math import prod
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -81,6 +82,9 @@ class DataSection(Section):
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] = ()
     """Names, or {name: {option: value}}; see `vcnef.data.augment`."""
+    random_phases: bool = False
+    """Shifts, where there are any, are by the cells of the files, and `space_stride` comes after them: every point of
+    the files is seen, at the resolution of the stride."""
     instance: int | None = None
     """Train on the equation for this one trajectory of the files, counted from 0; only with train.data_weight: 0. Its
     truth is not seen, except by validation, which `valid: 0` leaves out."""
@@ -167,7 +171,8 @@ class Config(Section):
 
     def view(self) -> dict[str, Any]:
         """Which frames and points are seen, as `vcnef.open` and `Trajectories.view` take it."""
-        return {name: getattr(self.data, name) for name in ("space_stride", "time_stride", "horizon")}
+        asked = {name: getattr(self.data, name) for name in ("space_stride", "time_stride", "horizon")}
+        return asked | ({"space_stride": 1} if self._shifts_finely() else {})
 
     def to_dict(self) -> dict[str, Any]:
         """The same as nested dictionaries that YAML and JSON can hold; `parse` is the inverse."""
@@ -185,7 +190,20 @@ class Config(Section):
         return Queries(self.data.times, self.data.random_starts, self.data.passes)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
-        return tuple(_symmetry(each) for each in self.data.symmetries)
+        found = tuple(_symmetry(each) for each in self.data.symmetries)
+        if not self._shifts_finely():
+            return found
+        first = next(place for place, each in enumerate(found) if isinstance(each, Shift))
+        finely = replace(found[first], stride=found[first].stride * self.data.space_stride)
+        # It thins the grid, so it comes before all that work on a thinned one.
+        return (finely, *found[:first], *found[first + 1 :])
+
+    def thinning(self) -> int:
+        """How many points of the data that are read make one of a batch, along each axis."""
+        return prod(getattr(each, "stride", 1) for each in self.symmetries())
+
+    def _shifts_finely(self) -> bool:
+        return self.data.random_phases and any(isinstance(_symmetry(each), Shift) for each in self.data.symmetries)
 
 
 SECTIONS: dict[str, tuple[str, ...]] = {

@@ -80,6 +80,7 @@ def test_a_chunk_needs_a_point(model):
         ({"ndim": 4}, "ndim is 4; expected one of 1, 2, 3"),
         ({"variant": "arxiv"}, "variant is 'arxiv'; expected one of 'paper', 'release'"),
         ({"attention": "flash"}, "attention is 'flash'; expected one of 'linear', 'softmax', 'none'"),
+        ({"activation": "tanh"}, "activation is 'tanh'; expected one of None, 'relu', 'gelu'"),
         ({"conditioning": "film"}, "conditioning is 'film'; expected one of 'scale', 'scale_shift'"),
         ({"patches": (3, 16)}, r"patches is \(3, 16\); expected even sizes"),
         ({"width": 0}, "width is 0; expected at least 1"),

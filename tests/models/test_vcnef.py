@@ -147,6 +147,40 @@ def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():
     torch.testing.assert_close(model(u0, grid + 1, t, params), u)
 
 
+@pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4, 16)), (3, (4,)), (2, ())])
+def test_the_change_is_added_to_the_initial_state(ndim, patches):
+    plain, model = tiny(ndim, patches=patches), tiny(ndim, patches=patches, change=True)
+    model.load_state_dict(plain.state_dict())
+    u0, grid, t, params = inputs(ndim, sides=(6, 5) if ndim == 2 else None)
+    u = model(u0, grid, t, params)
+    torch.testing.assert_close(u, plain(u0, grid, t, params) + u0.unsqueeze(1))
+    for k in range(3):
+        torch.testing.assert_close(u[:, k : k + 1], model(u0, grid, t[k : k + 1], params))
+    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=50), u)
+    for weight in model.decoder.parameters():
+        torch.nn.init.zeros_(weight)
+    assert torch.equal(model(u0, grid, t, params), u0.unsqueeze(1).expand(-1, 3, *u0.shape[1:]))
+
+
+def test_the_change_at_scattered_points():
+    model = tiny(2, patches=(), change=True)
+    for weight in model.decoder.parameters():
+        torch.nn.init.zeros_(weight)
+    u0, points, t = torch.randn(2, 11, 2).double(), torch.rand(11, 2).double(), torch.rand(2, 3).double()
+    assert torch.equal(model(u0, points, t, torch.rand(2, 1).double()), u0.unsqueeze(1).expand(2, 3, 11, 2))
+
+
+@pytest.mark.parametrize(("patches", "usual"), [((), "relu"), ((4,), "gelu")])
+def test_the_activation_can_be_chosen(patches, usual):
+    models = {name: tiny(1, patches=patches, activation=name) for name in (None, "relu", "gelu")}
+    for model in models.values():
+        model.load_state_dict(models[None].state_dict())
+    answers = {name: model(*args) for args in [inputs(1)] for name, model in models.items()}
+    other = {"relu": "gelu", "gelu": "relu"}[usual]
+    assert torch.equal(answers[None], answers[usual])
+    assert not torch.allclose(answers[None], answers[other])
+
+
 def test_parameters_matter_and_times_matter():
     model, (u0, grid, t, params) = tiny(1), inputs(1)
     u = model(u0, grid, t, params)

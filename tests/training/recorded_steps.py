@@ -18,7 +18,7 @@ WORLD = run_path(str(Path(__file__).with_name("decaying_modes.py")))
 OPTIONS = {"vcnef": WORLD["TINY"] | {"dropout": 0.0}, "fno": {"width": 8, "modes": 2}}
 
 
-def main(model, precision):
+def main(model, optimiser, precision):
     data, replays = WORLD["make_data"](), []
     replay = torch.cuda.CUDAGraph.replay
     torch.cuda.CUDAGraph.replay = lambda graph: (replays.append(graph), replay(graph))
@@ -28,7 +28,7 @@ def main(model, precision):
         # 24 samples in batches of 9 have two shapes, each recorded after three steps.
         recipe = Recipe(
             epochs=epochs, batch=9, learning_rate=2e-3, schedule="constant", ema=0.9, precision=precision,
-            compile=compile,
+            compile=compile, optimiser=optimiser,
         )  # fmt: skip
         return [record["loss"] for record in fit(surrogate, data, None, recipe, devices=1, **folder).history]
 

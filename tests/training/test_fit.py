@@ -101,6 +101,19 @@ def test_validation_can_be_rarer(fit_quickly):
     assert scores[2] is not None
 
 
+def test_the_average_is_what_is_judged_and_saved(fit_quickly, data, tmp_path):
+    run = fit_quickly(ema=0.99, out=tmp_path / "run", train=data.split("train"), valid=data.split("valid", valid=0.2))
+    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
+    names = [name for name, _ in run.surrogate.model.named_parameters()]
+    averages = dict(zip(names, state["average"]["values"], strict=True))
+    saved = Surrogate.load(tmp_path / "run")
+    for name, value in saved.model.named_parameters():
+        assert torch.equal(value, averages[name])
+    assert any(not torch.equal(state["model"][name], averages[name]) for name in names)
+    valid = Batches(data.split("valid", valid=0.2), 4, seed=None)
+    assert validate(saved, valid, Fabric(accelerator="cpu")) == pytest.approx(run.best)
+
+
 def test_minutes_end_a_run_and_its_schedule(fit_quickly):
     seen = []
 

@@ -54,27 +54,45 @@ def test_a_killed_run_continues_bit_by_bit(world, uninterrupted, tmp_path):
     assert len(resumed.history) == 4
 
 
-@pytest.mark.parametrize("step", [7, 10])
-def test_a_signal_saves_the_state_and_stops(world, uninterrupted, tmp_path, step):
-    """Within an epoch, and at its very end."""
-    folder, steps = tmp_path / "run", tmp_path / "steps"
-    made = 0
+@pytest.fixture
+def stop_after(tmp_path):
+    """A file of steps that asks the process to stop when it is opened for the nth time."""
+    steps = tmp_path / "steps"
 
     class Kill:
+        def __init__(self, last):
+            self.left = last
+
         def open(self, mode):
-            nonlocal made
-            made += 1
-            if made == step:
+            self.left -= 1
+            if not self.left:
                 os.kill(os.getpid(), signal.SIGTERM)
             return steps.open(mode)
 
+    return Kill
+
+
+@pytest.mark.parametrize("step", [7, 10])
+def test_a_signal_saves_the_state_and_stops(world, uninterrupted, stop_after, tmp_path, step):
+    """Within an epoch, and at its very end."""
+    folder = tmp_path / "run"
     with pytest.raises(Stopped, match=rf"Stopped by SIGTERM after step {step} of 20: its state is saved in .*resume"):
-        world.run(folder, steps_file=Kill())
+        world.run(folder, steps_file=stop_after(step))
     assert torch.load(folder / "state.pt", weights_only=True)["step"] == step
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     world.run(folder, resume=True)
     assert same_bytes(folder, uninterrupted.folder)
     assert log_of(folder) == log_of(uninterrupted.folder)
+
+
+def test_a_run_with_muon_continues_bit_by_bit(world, stop_after, tmp_path):
+    muon = {"optimiser": "muon", "epochs": 2}
+    whole = world.run(tmp_path / "whole", **muon)
+    with pytest.raises(Stopped):
+        world.run(tmp_path / "run", steps_file=stop_after(7), **muon)
+    world.run(tmp_path / "run", resume=True, **muon)
+    assert same_bytes(tmp_path / "run", whole.folder)
+    assert log_of(tmp_path / "run") == log_of(whole.folder)
 
 
 def test_resuming_a_complete_run_gives_its_best_model(world, uninterrupted):

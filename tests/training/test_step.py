@@ -16,10 +16,11 @@ SCRIPT = Path(__file__).with_name("recorded_steps.py")
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("model", ["vcnef", "fno"])
+@pytest.mark.parametrize(("model", "optimiser"), [("vcnef", "adam"), ("fno", "adam"), ("vcnef", "muon")])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_recorded_steps_learn_what_others_learn(model, precision):
-    done = subprocess.run([sys.executable, SCRIPT, model, precision], capture_output=True, text=True, check=False)
+def test_recorded_steps_learn_what_others_learn(model, optimiser, precision):
+    command = [sys.executable, SCRIPT, model, optimiser, precision]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["plain_replays"] == 0
@@ -48,5 +49,6 @@ def test_steps_are_recorded_only_on_one_gpu_with_an_objective_that_allows_it(mon
     assert kind(place("cpu")) is Step
     assert kind(place(world_size=2)) is Step
     assert kind(static=False) is Step
-    for recipe in ({"precision": "fp16"}, {"compile": False}, {"optimiser": "muon"}):
+    assert kind(optimiser="muon") is GraphedStep
+    for recipe in ({"precision": "fp16"}, {"compile": False}):
         assert kind(**recipe) is Step

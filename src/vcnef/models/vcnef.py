@@ -22,11 +22,11 @@ from vcnef.nn.modulation import CoordinateBranch, ModulationBlock
 
 
 class Latent(NamedTuple):
-    """An encoded initial state: its tokens, the features of the points, the sides of the grid and of the tokens'."""
+    """An encoded initial state: itself, its tokens, the features of the points, and the sides of the tokens' grids."""
 
+    u0: Float[Tensor, "b *x c"]
     tokens: Float[Tensor, "b 1 s d"]
     space: Float[Tensor, "_ s d"]
-    sides: tuple[int, ...]
     layout: Layout
 
 
@@ -36,6 +36,7 @@ class VCNeF(TrajectoryModel):
     Z⁰ = encoder(u₀ ‖ x ‖ p),  Zⁿ⁺¹ = Transformer_Block(Zⁿ),  Zᵐ⁺¹ = Modulation_Block(C(t, x), Zᵐ),  u = decoder(Z)
 
     All query times go through one forward pass and never see each other; points do, by self-attention.
+    With `change`, which the paper does not have, the decoder gives u − u₀.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class VCNeF(TrajectoryModel):
         channels: int,
         params: int,
         features: PeriodicFeatures | nn.Identity,
+        change: bool = False,
     ) -> None:
         super().__init__()
-        self.ndim, self.channels, self.params = ndim, channels, params
+        self.ndim, self.channels, self.params, self.change = ndim, channels, params, change
         self.scattered = isinstance(encoder, PointEncoder)
         self.features = features
         self.encoder = encoder
@@ -67,11 +69,10 @@ class VCNeF(TrajectoryModel):
         grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> Latent:
-        sides = u0.shape[1:-1]
-        layout = self.encoder.layout(sides)
+        layout = self.encoder.layout(u0.shape[1:-1])
         points = self.features(grid if grid.ndim == u0.ndim else grid.unsqueeze(0))
         tokens = self.blocks(self.encoder(u0, points, params), layout)
-        return Latent(tokens.unsqueeze(1), self.coordinates.encode_space(points), sides, layout)
+        return Latent(u0, tokens.unsqueeze(1), self.coordinates.encode_space(points), layout)
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         coordinates = Coordinates(self.coordinates.encode_time(t if t.ndim == 2 else t.unsqueeze(0)), latent.space)
@@ -81,7 +82,8 @@ class VCNeF(TrajectoryModel):
         # Fused kernels answer in the type of their operands; the decoder goes on in it.
         half = tokens.dtype != latent.tokens.dtype
         with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
-            return self.decoder(tokens, latent.sides).to(latent.tokens.dtype)
+            u = self.decoder(tokens, latent.u0.shape[1:-1]).to(latent.tokens.dtype)
+        return u + latent.u0.unsqueeze(1) if self.change else u
 
 
 SIZES = {
@@ -93,6 +95,8 @@ SIZES = {
 
 POINTS_PER_PATCH = {"paper": {1: 1, 2: 1, 3: 2}, "release": {1: 2, 2: 2, 3: 2}}
 """How many points stand for a patch in its coordinates; the paper's 2D and 3D parameter counts imply different ones."""
+
+ACTIVATIONS = {"relu": partial(nn.ReLU, inplace=True), "gelu": nn.GELU}
 
 
 def vcnef(
@@ -114,6 +118,8 @@ def vcnef(
     lengths: tuple[float, ...] | None = None,
     local: int = 0,
     sides: tuple[int, ...] | None = None,
+    activation: str | None = None,
+    change: bool = False,
 ) -> VCNeF:
     """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
 
@@ -130,11 +136,14 @@ def vcnef(
         default), in place of x.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
         length on finer grids, which needs the `sides` of the training grid, in points.
+    activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
+    change: the network gives the change since the initial state, which is added to it.
     """
     _check_choice("ndim", ndim, SIZES)
     _check_choice("variant", variant, POINTS_PER_PATCH)
     _check_choice("attention", attention, [*ATTENTION, "none"])
     _check_choice("conditioning", conditioning, ["scale", "scale_shift"])
+    _check_choice("activation", activation, [None, *ACTIVATIONS])
     given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
     _check_sizes(1, channels=channels, width=width, heads=heads, modulations=modulations)
@@ -158,7 +167,7 @@ def vcnef(
     features = PeriodicFeatures(frequencies, lengths, periodic=periodic) if frequencies else nn.Identity()
     inputs = channels + params + (features.count if frequencies else ndim)
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
-    activation = nn.GELU if patches else partial(nn.ReLU, inplace=True)
+    act = ACTIVATIONS[activation or ("gelu" if patches else "relu")]
 
     def attend() -> nn.Module | None:
         return None if attention == "none" else ATTENTION[attention](width, heads)
@@ -170,9 +179,9 @@ def vcnef(
         return LocalMix(width, local, grids, periodic=periodic)
 
     def modulate() -> ModulationBlock:
-        branch = CoordinateBranch(width, activation, nonlinear=not release, residual=bool(patches))
+        branch = CoordinateBranch(width, act, nonlinear=not release, residual=bool(patches))
         shift = conditioning == "scale_shift"
-        return ModulationBlock(width, attend(), branch, activation, shift=shift, dropout=dropout, local=mix())
+        return ModulationBlock(width, attend(), branch, act, shift=shift, dropout=dropout, local=mix())
 
     if patches:
         encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
@@ -182,7 +191,7 @@ def vcnef(
         encoder = PointEncoder(inputs, width)
         coordinates = LinearCoordinates(features.count if frequencies else ndim, width)
         decoder = PointDecoder(width, channels)
-    blocks = [TransformerBlock(width, attend(), activation, dropout, mix()) for _ in range(depth)]
+    blocks = [TransformerBlock(width, attend(), act, dropout, mix()) for _ in range(depth)]
     return VCNeF(
         encoder,
         coordinates,
@@ -193,6 +202,7 @@ def vcnef(
         channels=channels,
         params=params,
         features=features,
+        change=change,
     )
 
 

@@ -1,4 +1,4 @@
-"""Optimisers by name, all of them torch's own, and an average of the weights."""
+"""Optimisers by name, and an average of the weights."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from vcnef.suggest import suggestion
+from vcnef.training.muon import Muon
 from vcnef.training.recipe import Recipe
 
 SMALLEST_SIDE = 16
@@ -50,12 +51,9 @@ def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
         return Adam(groups, **adam)
     if recipe.optimiser == "adamw":
         return AdamW(groups, **adam)
-    from torch.optim import Muon
-
     inner, rest = _part(groups, inner=True), _part(groups, inner=False)
     others = AdamW(rest, **adam)
-    # Updates as large as AdamW's, so that one learning rate serves both.
-    return Together(Muon(inner, **shared, adjust_lr_fn="match_rms_adamw"), others) if inner else others
+    return Together(Muon(inner, **shared), others) if inner else others
 
 
 def group_weights(model: nn.Module, rates: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def build_step(fabric: Fabric, loss: Any, optimiser: Any, recipe: Recipe, *, sta
     `static` says that the objective launches the same kernels whatever the progress of the run.
     """
     possible = fabric.device.type == "cuda" and fabric.world_size == 1 and recipe.precision != "fp16"
-    recorded = possible and static and recipe.compile is not False and recipe.optimiser != "muon"
+    recorded = possible and static and recipe.compile is not False
     return (GraphedStep if recorded else Step)(fabric, loss, optimiser, recipe)
 
 
