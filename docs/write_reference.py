@@ -1,4 +1,4 @@
-"""Fills in those parts of the documentation that the code itself knows: commands, options, counts, keys, presets.
+"""Fills in those parts of the documentation that are known already: what the code says of itself, measured errors.
 
     python docs/write_reference.py
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from vcnef.training import recipe
 from vcnef.training.recipe import Recipe
 
 PAGES = Path(__file__).parent
+sys.path.append(str(PAGES.parent / "benchmarks"))
 PART = re.compile(r"(<!-- begin (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -87,6 +89,14 @@ def write_presets() -> str:
     )
 
 
+def write_results(kind: str) -> str:
+    """What `benchmarks/accuracy.py` has measured, beside the paper's numbers."""
+    import accuracy_tables
+
+    titles, rows = accuracy_tables.TABLES[kind](accuracy_tables.read_results())
+    return table(titles, rows) if rows else "Nothing has been measured yet."
+
+
 def count(name: str, **sizes: int) -> str:
     """How many numbers a model learns; a complex weight is two. It is described, never allocated."""
     try:
@@ -134,6 +144,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "options": write_options,
     "keys": write_keys,
     "presets": write_presets,
+    "results": write_results,
 }
 
 if __name__ == "__main__":

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from vcnef.config import Config
-from vcnef.data import from_arrays
+from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
-from vcnef.workflow import choose_preset, fit, load
+from vcnef.metrics import nrmse
+from vcnef.workflow import choose_preset, fit, load, train
 
 TINY = {"width": 8, "heads": 2, "depth": 1, "modulations": 1, "batch": 4, "epochs": 1, "devices": "cpu"}
 T = np.linspace(0.0, 0.5, 4)
@@ -60,6 +61,32 @@ def test_a_surrogate_knows_where_it_is_at_home(tmp_path):
     np.testing.assert_allclose(provenance["times"], T, rtol=1e-6)
     assert provenance["parameter_values"] == [[0.1], [0.2]]
     assert load(tmp_path).provenance["resolution"] == [8]
+
+
+def test_random_phases_train_judge_and_build_at_the_resolution_of_the_stride(tmp_path):
+    data = from_arrays(waves(samples=40), t=T, params={"nu": 0.1}, name="burgers")
+    path = data.save(tmp_path / "waves.hdf5")
+    phases = {**TINY, "space_stride": 2, "symmetries": ["shift"], "local": 1, "random_phases": True}
+    run = fit(data, out=tmp_path / "run", **phases)
+    assert run.surrogate.provenance["resolution"] == [8]
+    assert run.surrogate.options["sides"] == (8,)
+    coarse = data.view(space_stride=2).split("valid")
+    pred = run.surrogate.answer(coarse.u[:, 0], coarse.grid, coarse.t[1:], coarse.params)
+    assert run.best == pytest.approx(nrmse(pred, coarse.u[:, 1:], initial_frames=0).item(), rel=1e-4)
+
+    config = Config.load(tmp_path / "run" / "config.yaml")
+    streamed = open_data(path, **config.view(), stream=True)
+    again = train(config, streamed, out=tmp_path / "streamed", devices="cpu")
+    assert again.best == pytest.approx(run.best, rel=1e-4)
+
+
+def test_a_surrogate_says_how_its_data_were_generated(data, tmp_path):
+    made = generate("burgers", samples=8, resolution=16, frames=4, horizon=0.05, seed=5, device="cpu")
+    made.save(tmp_path / "made.hdf5")
+    for number, trajectories in enumerate((made, open_data(tmp_path / "made.hdf5"))):
+        fit(trajectories, out=tmp_path / str(number), **TINY)
+        assert load(tmp_path / str(number)).provenance["generated"] == {"generation": "documented", "seed": 5}
+    assert "generated" not in fit(data, out=tmp_path / "own", **TINY).surrogate.provenance
 
 
 @pytest.mark.parametrize(("samples", "sides", "preset"), [(3, (8,), "own/small1d"), (2000, (2, 2), "own/large2d")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from vcnef.config import Config
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.models.registry import option_names
+from vcnef.packaged import locate
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.instance import describe_instance
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
@@ -25,6 +25,8 @@ VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
 FEW = 100
 """Up to so many different values of the parameters are listed in a model's folder."""
 RUN_CONFIG = "config.yaml"
+MADE_WITH = ("generation", "seed", "mach")
+"""What generated data say of themselves and a model's folder repeats."""
 Data = Trajectories | StoredTrajectories
 
 
@@ -87,7 +89,7 @@ def train(
     section, recipe = config.data, config.train
     training, validation = _training_data(config, data)
     surrogate = Surrogate.build(
-        config.model.name, config.model.options, training,
+        config.model.name, _options(config, training), training,
         log=section.log, normalise=section.normalise, seed=recipe.seed,
     )  # fmt: skip
     _check_instance(surrogate, config)
@@ -107,13 +109,8 @@ def train(
 
 
 def load(path: str | Path) -> Surrogate:
-    """The surrogate of a run folder or of a model folder."""
-    folder = Path(path)
-    if folder.is_dir():
-        return Surrogate.load(folder)
-    runs = sorted(each.parent.parent for each in folder.parent.glob("*/model/config.json"))
-    known = f"There are {', '.join(map(str, runs))}." if runs else "Train one with `vcnef train` or `vcnef.fit`."
-    raise FileNotFoundError(f"There is no run or model folder {folder}. {known}")
+    """The surrogate of a run folder, of a model folder, or of a packaged model: `load("burgers")`."""
+    return Surrogate.load(locate(path))
 
 
 def choose_preset(data: Data) -> str:
@@ -196,10 +193,26 @@ def _training_data(config: Config, data: Data) -> tuple[Data, Data | None]:
     """What is trained on, and what chooses the weights."""
     section = config.data
     if section.instance is None:
-        validation = data.split("valid", valid=section.valid) if section.valid else None
+        validation = _thin(data.split("valid", valid=section.valid), config) if section.valid else None
         return data.split("train", valid=section.valid), validation
     chosen = pick_instance(data, section.instance)
     return hide_truth(chosen), chosen if section.valid else None
+
+
+def _thin(data: Data, config: Config) -> Data:
+    """Data at the resolution of the batches, on which models are judged too."""
+    if config.thinning() == 1:
+        return data
+    loaded = data.load() if isinstance(data, StoredTrajectories) else data
+    return loaded.view(space_stride=config.thinning())
+
+
+def _options(config: Config, data: Data) -> dict[str, Any]:
+    """Those of the model; a stencil is made for the grid of the batches, not for a finer one that they come from."""
+    options, thinning = config.model.options, config.thinning()
+    if thinning == 1 or "sides" not in option_names(config.model.name):
+        return options
+    return {"sides": tuple(n // thinning for n in data.resolution)} | options
 
 
 def _check_instance(surrogate: Surrogate, config: Config) -> None:
@@ -211,15 +224,19 @@ def _check_instance(surrogate: Surrogate, config: Config) -> None:
 
 
 def _provenance(data: Data, config: Config) -> dict[str, Any]:
-    """Where a surrogate is at home, for its evaluation: resolution, times, and the values of the parameters if few."""
-    thinning = prod(getattr(each, "stride", 1) for each in config.symmetries())
+    """Where a surrogate is at home, for its evaluation: resolution, times, and the values of the parameters if few.
+
+    Of generated data also how they were made.
+    """
     instance = config.data.instance
     values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
     listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
+    made = {name: data.attributes[name] for name in MADE_WITH if name in data.attributes}
     return {
-        "resolution": [n // thinning for n in data.resolution],
+        "resolution": [n // config.thinning() for n in data.resolution],
         "times": [_short(each) for each in data.t.tolist()],
         **(listed if len(values) <= FEW else {}),
+        **({"generated": made} if made else {}),
         **({} if instance is None else {"instance": describe_instance(instance, data.u[:, 0])}),
     }
 

@@ -1,0 +1,173 @@
+"""Tables of what `benchmarks/accuracy.py` has measured, beside the paper's numbers, for `docs/results.md`.
+
+    python docs/write_reference.py
+
+A table is its titles and rows. Runs that differ in their seed alone make one row, with their mean and range.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+RESULTS = Path(__file__).parent / "results" / "accuracy"
+PAPER = Path(__file__).parent / "paper.yaml"
+ORDER = ("burgers", "advection", "cns1d", "cns2d", "cns3d", "burgers_params", "advection_params", "cns1d_params")
+Record = Mapping[str, Any]
+Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
+
+
+def read_results(folder: Path | None = None) -> list[Record]:
+    """Every result that is meant to be shown: judged, and not of a smoke test."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder or RESULTS).glob("*.json"))]
+    return [each for each in records if each.get("evaluations") and not each["smoke"]]
+
+
+def headline(records: Iterable[Record]) -> Table:
+    """One parameter value, the presets as they are."""
+    titles = ("data", "model", "paper: nRMSE", "here: nRMSE", "paper: bRMSE", "here: bRMSE", "joint L²", *RUN_TITLES)
+    rows = []
+    for runs in alike(each for each in records if not each["label"] and is_single(each)):
+        data, model = name(runs[0])
+        nrmse, brmse, joint = (spread(each) for each in numbers([each["evaluations"][0]["result"] for each in runs]))
+        stated = [published(runs[0], column) for column in (0, 1)]
+        rows.append((data, model, stated[0], nrmse, stated[1], brmse, joint, *about(runs)))
+    return titles, rows
+
+
+def ablations(records: Iterable[Record]) -> Table:
+    """What differs from a preset, beside the preset itself in the same time."""
+    titles = ("data", "model", "difference", "nRMSE", "change", "bRMSE", "joint L²", *RUN_TITLES)
+    groups = [
+        (runs, numbers([each["evaluations"][0]["result"] for each in runs]))
+        for runs in alike(each for each in records if is_single(each))
+    ]
+    plain = {same_budget(runs[0]): found[0] for runs, found in groups if not runs[0]["label"]}
+    rows = []
+    for runs, found in groups:
+        if runs[0]["label"]:
+            nrmse, *others = (spread(each) for each in found)
+            change = percent(found[0], plain.get(same_budget(runs[0]), ()))
+            rows.append((*name(runs[0]), runs[0]["label"], nrmse, change, *others, *about(runs)))
+    return titles, rows
+
+
+def finer(records: Iterable[Record], axis: str) -> Table:
+    """Super-resolution along one axis: errors there, and how much larger they are than where the model was trained."""
+    what = {"space": "points", "time": "times"}[axis]
+    titles = ("data", "model", what, "paper: nRMSE", "here: nRMSE", "change", "bRMSE", "joint L²", "seeds")
+    rows = []
+    for runs in alike(each for each in records if not each["label"] and is_single(each)):
+        trained = numbers([each["evaluations"][0]["result"] for each in runs])
+        for results in zip(*(each["evaluations"][0][axis] for each in runs), strict=True):
+            first, found = results[0], numbers(results)
+            nrmse, *others = (spread(each) for each in found)
+            size = "×".join(map(str, first["resolution"])) if axis == "space" else str(first["frames"])
+            stated = published(runs[0], 0) if first["trained"] else published_finer(runs[0], axis, size)
+            change = "trained" if first["trained"] else percent(found[0], trained[0], digits=1)
+            rows.append((*name(runs[0]), size, stated, nrmse, change, *others, str(len(runs))))
+    return titles, rows
+
+
+def parameters(records: Iterable[Record]) -> Table:
+    """Models that are conditioned on the parameters, value by value."""
+    titles = ("data", "model", "value", "training", "nRMSE", "bRMSE", "joint L²", *RUN_TITLES)
+    rows = []
+    for runs in alike(each for each in records if not is_single(each)):
+        data, model = name(runs[0])
+        by_value = list(zip(*(each["evaluations"] for each in runs), strict=True))
+        for judged in sorted(by_value, key=lambda judged: list(judged[0]["params"].values())):
+            value = ", ".join(f"{key} = {each:g}" for key, each in judged[0]["params"].items())
+            kind = "seen" if judged[0]["seen"] else "**unseen**"
+            found = (spread(each) for each in numbers([each["result"] for each in judged]))
+            labelled = ", ".join(filter(None, (model, runs[0]["label"])))
+            rows.append((data, labelled, value, kind, *found, *about(runs)))
+    return titles, rows
+
+
+RUN_TITLES = ("seeds", "minutes", "hardware")
+TABLES: dict[str, Callable[[Sequence[Record]], Table]] = {
+    "headline": headline,
+    "ablations": ablations,
+    "space": lambda records: finer(records, "space"),
+    "time": lambda records: finer(records, "time"),
+    "parameters": parameters,
+}
+
+
+def alike(records: Iterable[Record]) -> list[list[Record]]:
+    """Runs that differ in their seed alone, together, in the order of the cases."""
+    groups: dict[tuple, list[Record]] = {}
+    for each in records:
+        groups.setdefault((*same_budget(each), each["label"]), []).append(each)
+    return [groups[key] for key in sorted(groups, key=lambda key: (_place(key[0]), *map(str, key)))]
+
+
+def same_budget(record: Record) -> tuple:
+    """What decides a row beside its label; runs of other data, time or hardware are not the same."""
+    data = record["data"]["generation"], record["data"]["samples"]
+    return record["case"], record["preset"], record["config"]["train"]["minutes"], record["device"], *data
+
+
+def is_single(record: Record) -> bool:
+    """Whether the model was trained and judged on one parameter value."""
+    return len(record["evaluations"]) == 1
+
+
+def name(record: Record) -> tuple[str, str]:
+    """Data and model."""
+    return f"{record['case']} ({record['data']['generation']}, {record['data']['samples']:,})", record["preset"]
+
+
+def about(runs: Sequence[Record]) -> tuple[str, ...]:
+    minutes = sum(each["training"]["seconds"] for each in runs) / 60 / len(runs)
+    return str(len(runs)), f"{minutes:.1f}", runs[0]["device"]
+
+
+def published(record: Record, column: int) -> str:
+    """The paper's error of the model, or that of its best one where it has no such model."""
+    known = paper()["errors"].get(record["case"], {})
+    if record["preset"] in known:
+        return f"{known[record['preset']][column]:.4f}"
+    best = min(known, key=lambda model: known[model][column], default=None)
+    return "–" if best is None else f"{known[best][column]:.4f} (best, {best})"
+
+
+def published_finer(record: Record, axis: str, size: str) -> str:
+    known = paper()[axis].get(record["case"], {}).get(record["preset"], {})
+    found = known.get(int(size.partition("×")[0]))
+    return "–" if found is None else f"{found[0]:.4f}"
+
+
+@cache
+def paper() -> dict[str, Any]:
+    return yaml.safe_load(PAPER.read_text(encoding="utf-8"))
+
+
+def numbers(results: Sequence[Record]) -> list[list[float | None]]:
+    """nRMSE, bRMSE and joint relative L² of each seed."""
+    return [[each["overall"][metric] for each in results] for metric in ("nrmse", "brmse", "relative_l2")]
+
+
+def spread(values: Sequence[float | None]) -> str:
+    """The mean, with the smallest and the largest value where there are several."""
+    if None in values:
+        return "not finite"
+    text = f"{sum(values) / len(values):.4f}"
+    return f"{text} ({min(values):.4f} … {max(values):.4f})" if len(values) > 1 else text
+
+
+def percent(values: Sequence[float | None], before: Sequence[float | None], digits: int = 0) -> str:
+    """How much larger the mean has become."""
+    if not before or None in [*values, *before]:
+        return "–"
+    return f"{100 * (sum(values) / len(values) * len(before) / sum(before) - 1):+.{digits}f} %"
+
+
+def _place(case: str) -> int:
+    return ORDER.index(case) if case in ORDER else len(ORDER)

@@ -1,0 +1,156 @@
+"""`benchmarks/accuracy.py`: a result has all that a repetition needs, and survives what fails after training."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+import yaml
+
+import accuracy
+import accuracy_cases
+from vcnef.workflow import load
+
+CPU = torch.device("cpu")
+CASES = yaml.safe_load(accuracy_cases.CASES.read_text())
+
+
+def run(tmp_path, *arguments):
+    accuracy.main(["burgers", "--smoke", "--device", "cpu", "--out", str(tmp_path), *arguments])
+    (path,) = tmp_path.glob("*.json")
+    return json.loads(path.read_text())
+
+
+def test_a_result_says_what_was_done(measured):
+    folder, _, found = measured
+    assert (found["case"], found["preset"], found["label"], found["seed"]) == (
+        "burgers_params", "vcnef", "larger batch", 3,
+    )  # fmt: skip
+    assert found["smoke"] is True
+    assert found["command"] == (
+        "python benchmarks/accuracy.py burgers_params --preset vcnef --seed 3 --label 'larger batch' "
+        "--set train.batch=8 --smoke"
+    )
+    assert found["config"]["train"]["batch"] == 8
+    assert found["config"]["train"]["seed"] == 3
+    assert found["data"]["generation"] == "2022"
+    assert found["data"]["params"] == {"nu": [0.002, 0.004]}
+    assert (found["data"]["resolution"], found["data"]["frames"], found["data"]["horizon"]) == (32, 41, 2.0)
+    assert "train: 34 × 9 times" in found["data"]["trained_on"]
+    assert found["training"]["epochs"] == 1
+    assert found["training"]["steps"] == 5
+    assert found["weights"] == sum(weight.numel() for weight in load(folder).model.parameters())
+    assert len(found["source"]["sha256"]) == 64
+
+
+def test_every_value_is_judged_at_every_resolution(measured):
+    _, _, found = measured
+    assert [(each["params"]["nu"], each["seen"]) for each in found["evaluations"]] == [
+        (0.002, True), (0.004, True), (0.001, False), (0.01, False),
+    ]  # fmt: skip
+    for each in found["evaluations"]:
+        assert each["samples"] == len(each["nrmse"]) == 2
+        assert {"nrmse", "brmse", "relative_l2", "max_error"} <= each["result"]["overall"].keys()
+        assert each["result"]["trained"] is True
+        assert [result["resolution"] for result in each["space"]] == [[8], [16], [32]]
+        assert [result["frames"] for result in each["time"]] == [9, 21, 41]
+
+
+def test_plain_errors_are_kept_when_something_fails_and_the_same_command_gives_them_again(tmp_path, monkeypatch):
+    whole = accuracy.evaluate
+
+    def out_of_memory(*arguments, **options):
+        if options.get("space"):
+            raise RuntimeError("out of memory")
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(accuracy, "evaluate", out_of_memory)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run(tmp_path / "a")
+    monkeypatch.undo()
+    (path,) = (tmp_path / "a").glob("*.json")
+    (kept,), (again,) = json.loads(path.read_text())["evaluations"], run(tmp_path / "b")["evaluations"]
+    assert kept["result"] == again["result"]
+    assert kept["nrmse"] == again["nrmse"]
+    assert not kept["space"][1:]
+
+
+def test_without_room_the_trajectories_are_the_same(monkeypatch):
+    case = accuracy.read_case("burgers_params").shrunk()
+    case = dataclasses.replace(case, params={"nu": [0.002]}, unseen={"nu": [0.01]})
+    config = accuracy.make_config(case, "vcnef", 0, None, [], True)
+    data, full = accuracy.make_data(case, config, CPU)
+    monkeypatch.setattr(accuracy_cases, "ROOM", 0)
+    thin, none = accuracy.make_data(case, config, CPU)
+    assert none is None
+    torch.testing.assert_close(thin.u, data.u)
+    torch.testing.assert_close(thin.grid, data.grid)
+    kept, made = (list(accuracy.held_out(case, each, CPU)) for each in (full, none))
+    assert [each[:2] for each in kept] == [each[:2] for each in made] == [({"nu": 0.002}, True), ({"nu": 0.01}, False)]
+    torch.testing.assert_close(kept[0][2].u, made[0][2].u)
+    trained = full.split("train").u[:, 0]
+    for _, _, judged in kept:
+        assert judged.subset == "test"
+        assert not any((trained == u0).flatten(1).all(dim=1).any() for u0 in judged.u[:, 0])
+
+
+def test_a_machine_without_git(monkeypatch):
+    def nothing(*arguments, **options):
+        raise FileNotFoundError("git")
+
+    known = accuracy.describe_source()
+    monkeypatch.setattr(accuracy.subprocess, "run", nothing)
+    assert accuracy.describe_source() == {"commit": None, "changed": None, "sha256": known["sha256"]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_can_be_begun(name):
+    case = accuracy.read_case(name)
+    config = accuracy.make_config(case, "vcnef", 0, None, ["train.batch=16"], False)
+    assert (config.train.minutes, config.train.batch) == (case.minutes, 16)
+    known = accuracy_cases.equation(case.equation)
+    assert min(case.space) == known.resolution // config.data.space_stride
+    assert max(case.space) <= known.resolution
+    seen, unseen = accuracy_cases.by_value(case.params), accuracy_cases.by_value(case.unseen)
+    assert all(each.keys() == known.defaults.keys() for each in (*seen, *unseen))
+    assert not [each for each in unseen if each in seen]
+    small = case.shrunk()
+    assert max(small.space) == small.resolution
+    assert accuracy.make_config(small, "vcnef_plus", 0, None, [], True).train.epochs == 1
+
+
+def test_a_budget_and_a_preset_by_its_whole_name():
+    case = accuracy.read_case("burgers")
+    config = accuracy.make_config(case, "burgers/fno", 2, 1.5, [], False)
+    assert (config.model.name, config.train.minutes, config.train.seed) == ("fno", 1.5, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["burger"], "There is no case 'burger'. Did you mean 'burgers'"),
+        (["burgers", "--preset", "vcnf"], "There is no preset 'burgers/vcnf'."),
+        (["burgers", "--set", "epoch=3"], "There is no setting 'epoch'; did you mean train.epochs"),
+        (["burgers"], "exists already. Give another --seed, --label or --out, or remove it."),
+    ],
+)
+def test_bad_input_is_said_before_anything_is_made(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(accuracy, "make_data", None)
+    (tmp_path / "burgers_vcnef_seed0.json").touch()
+    with pytest.raises(SystemExit) as stop:
+        accuracy.main([*arguments, "--smoke", "--out", str(tmp_path)])
+    assert stop.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_samples_and_generation_can_be_chosen(monkeypatch, tmp_path):
+    asked = {}
+
+    def stop(case, config, path, **others):
+        asked.update(dataclasses.asdict(case))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(accuracy, "run", stop)
+    with pytest.raises(SystemExit):
+        accuracy.main(["cns1d", "--samples", "30", "--generation", "2022", "--out", str(tmp_path)])
+    assert (asked["samples"], asked["generation"]) == (30, "2022")

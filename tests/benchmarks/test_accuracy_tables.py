@@ -1,0 +1,114 @@
+"""The tables of `docs/results.md`: seeds together, the paper beside them, and nothing that was not measured."""
+
+import json
+
+import pytest
+
+import accuracy_tables as tables
+
+
+def result(nrmse, size=256, frames=41, trained=False):
+    overall = {"nrmse": nrmse, "brmse": nrmse and nrmse / 2, "relative_l2": nrmse and nrmse / 4}
+    return {"resolution": [size], "frames": frames, "trained": trained, "overall": overall}
+
+
+def judged(nrmse, seen=True, **params):
+    base = result(nrmse, trained=True)
+    space = [base, result(nrmse and 1.1 * nrmse, size=512)]
+    return {"params": params, "seen": seen, "result": base, "space": space, "time": [base, result(nrmse, frames=101)]}
+
+
+def record(*evaluations, case="burgers", preset="vcnef", label="", seed=0, minutes=10.0, smoke=False):
+    return {
+        "case": case, "preset": preset, "label": label, "seed": seed, "smoke": smoke, "device": "abacus",
+        "data": {"generation": "2022", "samples": 10000}, "config": {"train": {"minutes": minutes}},
+        "training": {"seconds": 60 * minutes}, "evaluations": list(evaluations),
+    }  # fmt: skip
+
+
+def test_seeds_make_one_row_with_their_mean_and_range():
+    records = [record(judged(0.08, nu=0.001)), record(judged(0.1, nu=0.001), seed=1)]
+    titles, (row,) = tables.headline(records)
+    shown = dict(zip(titles, row, strict=True))
+    assert shown["data"] == "burgers (2022, 10,000)"
+    assert shown["paper: nRMSE"] == "0.0824"
+    assert shown["here: nRMSE"] == "0.0900 (0.0800 … 0.1000)"
+    assert shown["joint L²"] == "0.0225 (0.0200 … 0.0250)"
+    assert (shown["seeds"], shown["minutes"], shown["hardware"]) == ("2", "10.0", "abacus")
+
+
+def test_runs_of_another_budget_are_another_row():
+    records = [record(judged(0.08, nu=0.001)), record(judged(0.1, nu=0.001), minutes=5.0)]
+    _, rows = tables.headline(records)
+    assert [row[3] for row in rows] == ["0.0800", "0.1000"]
+
+
+def test_a_model_that_the_paper_has_not_stands_beside_its_best():
+    titles, (row,) = tables.headline([record(judged(0.02, nu=0.001), preset="vcnef_plus")])
+    shown = dict(zip(titles, row, strict=True))
+    assert shown["paper: nRMSE"] == "0.0566 (best, unet)"
+    assert shown["paper: bRMSE"] == "0.0179 (best, vcnef_r)"
+
+
+def test_ablations_are_compared_with_the_preset_in_the_same_time():
+    records = [
+        record(judged(0.08, nu=0.001)),
+        record(judged(0.12, nu=0.001), label="no stencil"),
+        record(judged(0.12, nu=0.001), label="no stencil", minutes=5.0),
+    ]
+    assert len(tables.headline(records)[1]) == 1
+    titles, rows = tables.ablations(records)
+    column = titles.index("change")
+    assert sorted(row[column] for row in rows) == ["+50 %", "–"]
+    assert {row[2] for row in rows} == {"no stencil"}
+
+
+def test_super_resolution_beside_the_papers():
+    titles, rows = tables.finer([record(judged(0.08, nu=0.001))], "space")
+    assert [row[2:6] for row in rows] == [
+        ("256", "0.0824", "0.0800", "trained"), ("512", "0.0832", "0.0880", "+10.0 %"),
+    ]  # fmt: skip
+    assert titles[2] == "points"
+    _, rows = tables.finer([record(judged(0.08, nu=0.001))], "time")
+    assert rows[1][2:6] == ("101", "0.0829", "0.0800", "+0.0 %")
+
+
+def test_values_in_ascending_order_seen_and_unseen():
+    found = record(
+        judged(0.03, nu=0.002), judged(0.05, nu=0.01), judged(0.09, seen=False, nu=0.004), case="burgers_params"
+    )
+    assert tables.headline([found])[1] == []
+    _, rows = tables.parameters([found])
+    assert [row[2:5] for row in rows] == [
+        ("nu = 0.002", "seen", "0.0300"), ("nu = 0.004", "**unseen**", "0.0900"), ("nu = 0.01", "seen", "0.0500"),
+    ]  # fmt: skip
+
+
+def test_errors_that_are_not_finite_are_said_so():
+    records = [record(judged(None, nu=0.001)), record(judged(0.1, nu=0.001), label="other")]
+    assert tables.headline(records)[1][0][3] == "not finite"
+    assert tables.ablations(records)[1][0][4] == "–"
+    assert tables.finer(records, "space")[1][1][5] == "–"
+
+
+@pytest.mark.parametrize("kind", tables.TABLES)
+def test_titles_and_rows_go_together(kind, measured):
+    single, several = record(judged(0.08, nu=0.001), label="x"), measured[2] | {"smoke": False}
+    titles, rows = tables.TABLES[kind]([single, single | {"label": ""}, several])
+    assert rows
+    assert {len(row) for row in rows} == {len(titles)}
+
+
+def test_smoke_tests_and_unfinished_runs_are_not_shown(tmp_path):
+    kept = record(judged(0.08, nu=0.001))
+    for name, each in {"a": kept, "b": record(judged(0.1, nu=0.001), smoke=True), "c": record()}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(each))
+    assert tables.read_results(tmp_path) == [kept]
+    assert tables.read_results(tmp_path / "nowhere") == []
+
+
+def test_the_papers_numbers_are_complete():
+    errors = tables.paper()["errors"]
+    assert {case: len(models) for case, models in errors.items()} == {
+        "burgers": 8, "advection": 8, "cns1d": 7, "cns2d": 4, "cns3d": 2,
+    }  # fmt: skip
