@@ -37,8 +37,10 @@ def test_tables_json_and_figures(vcnef, files, run_folder, tmp_path):
     )  # fmt: skip
     assert code == 0, err
     assert "vcnef on burgers, test split: 2 trajectories, 16 points, 5 times" in out
-    assert re.search(r"16 +[\d.]+ +[\d.]+ +trained\n +32 ", out)
-    assert re.search(r"nu=0.01 +seen +1 .*\n +nu=0.1 +unseen +1 ", out)
+    assert re.search(r"points +nRMSE +bRMSE +relative L2 +change\n +16( +[\d.]+){3} +trained\n +32 ", out)
+    assert re.search(
+        r"trajectories +nRMSE +bRMSE +relative L2\n +nu=0.01 +seen +1 .*\n +nu=0.1 +unseen +1( +[\d.]+){3}\n", out
+    )
     assert "evaluate: 2 of 2" in err
     record = json.loads((run_folder / "metrics.json").read_text())
     assert record == json.loads((tmp_path / "new" / "out.json").read_text())

@@ -10,7 +10,8 @@ def test_models(vcnef):
     assert (code, err) == (0, "")
     title, *lines = out.splitlines()
     assert title.split() == ["model", "1D", "2D", "3D"]
-    assert [line.split()[0] for line in lines] == list(MODELS)
+    # Below them stand packaged models, where there are any.
+    assert [line.split()[0] for line in lines[: len(MODELS)]] == list(MODELS)
     assert lines[0].split()[:4] == ["vcnef", "793,729", "11,750,213", "27,060,549"]
 
 

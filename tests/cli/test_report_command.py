@@ -42,7 +42,10 @@ def headings(text):
 
 
 def test_with_data_it_evaluates_and_draws(vcnef, place):
-    options = ("--data", "burgers.hdf5", "--time", "3,5", "--device", "cpu", "--out", "new/page.html")
+    case = {"model": "vcnef", "way": "parallel", "steps": 40, "seconds": 0.5, "peak_memory": None}
+    (place / "speed.json").write_text(json.dumps({"device": "an abacus", "results": [case]}))
+    more = ("--costs", "speed.json", "--out", "new/page.html")
+    options = ("--data", "burgers.hdf5", "--time", "3,5", "--device", "cpu", *more)
     code, out, err = vcnef("report", "runs/a", *options)
     assert code == 0, err
     assert "Wrote new/page.html" in out
@@ -54,10 +57,15 @@ def test_with_data_it_evaluates_and_draws(vcnef, place):
     assert f'<data value="{metrics["result"]["cost"]["seconds"]!r}">' in text
     for words in ("Median trajectory", "Worst trajectory", "Energy spectra", "Relative error over space and time"):
         assert f'alt="{words}' in text
+    assert [each["resolution"] for each in metrics["solver"]] == [[8]]
+    assert "The line is the classical solver on coarser grids" in text
+    assert "Benchmark of inference</h3><p>an abacus</p>" in text
     assert len(headings(text)) == 11
     assert "vcnef train runs/a/config.yaml --data burgers.hdf5 --out runs/a-again" in text
     assert "vcnef evaluate runs/a --data burgers.hdf5 --time 3,5" in text
-    assert "vcnef report runs/a --data burgers.hdf5 --time 3,5 --device cpu --out new/page.html" in text
+    assert (
+        "vcnef report runs/a --data burgers.hdf5 --time 3,5 --device cpu --costs speed.json --out new/page.html" in text
+    )
     assert not list((place / "new").glob("*.part*"))
 
 
@@ -114,13 +122,15 @@ def test_runs_of_the_same_name_are_told_apart(vcnef, place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("runs/gone",), "There is no run folder runs/gone. Train one with `vcnef train`."),
+        (("runs/gone",), "There is no run or model folder runs/gone. There are runs/a."),
         (("runs",), "runs holds no run: there is neither a model nor a config.yaml or log.jsonl in it."),
         (("burgers.hdf5",), "There is no run to report on; name run folders"),
         (("runs/a", "--space", "32"), "--space and --time need data to judge the runs on"),
         (("runs/a", "--data", "gone.hdf5"), "There is no file gone.hdf5."),
         (("runs/a", "--data", "burgers.hdf5", "--space", "wide"), "--space wide is not understood"),
         (("runs/a", "--data", "burgers.hdf5", "--device", "abacus"), "abacus"),
+        (("runs/a", "--costs", "gone.json"), "There is no file gone.json. Write it with `vcnef benchmark speed --json"),
+        (("runs/a", "--costs", "burgers.hdf5"), "burgers.hdf5 is not what a benchmark of speed writes: expected resul"),
         (("runs/a", "--out", "runs"), "runs is a folder; expected a file. Name a file inside it with --out."),
         (("runs/a", "--out", "burgers.hdf5/page.html"), "Could not write"),
     ],
@@ -131,6 +141,23 @@ def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, place, arguments, mess
     assert message in err
     assert "Traceback" not in err
     assert not list(place.rglob("*.html"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"results": []}',
+        '{"table": "memory", "results": []}',
+        '{"results": [{"model": "fno"}]}',
+        "[1]",
+        '{"results": [1]}',
+    ],
+)
+def test_what_is_no_benchmark(vcnef, place, text):
+    (place / "speed.json").write_text(text)
+    code, _, err = vcnef("report", "runs/a", "--costs", "speed.json")
+    assert code == 2
+    assert "expected results with model, peak_memory, seconds, steps, way. Write it with" in err
 
 
 def test_a_damaged_evaluation(vcnef, place):

@@ -71,6 +71,16 @@ def test_what_cannot_be_served(vcnef, run, tmp_path):
     code, _, err = vcnef("serve", run, "--port", "99999", "--no-open", "--device", "cpu")
     assert code == 2
     assert err.startswith("Cannot serve at 127.0.0.1:99999: ")
-    code, _, err = vcnef("serve")
+
+
+def test_without_a_name_all_packaged_models_are_served(vcnef, run, monkeypatch):
+    monkeypatch.setattr("vcnef.explorer.ExplorerServer.serve_forever", lambda self, poll_interval: None)
+    monkeypatch.setattr("vcnef.packaged.list_packaged", lambda: {"one": "The first.", "two": "The second."})
+    monkeypatch.setattr("vcnef.packaged.locate", lambda name: run)
+    code, out, _ = vcnef("serve", "--port", "0", "--no-open", "--device", "cpu")
+    assert code == 0
+    assert out.startswith("Explorer of one, two at ")
+    monkeypatch.setattr("vcnef.packaged.list_packaged", dict)
+    code, _, err = vcnef("serve", "--no-open")
     assert code == 2
-    assert err == "Missing argument 'runs'.\n"
+    assert err.startswith("There is no model to explore; name run folders")

@@ -17,7 +17,7 @@ def test_seconds_are_the_median_after_a_warm_up():
 
 
 def test_slow_calls_are_not_repeated_for_ever(monkeypatch):
-    monkeypatch.setattr("vcnef.evaluation.timing.ENOUGH_SECONDS", 0.02)
+    monkeypatch.setattr("vcnef.timing.ENOUGH_SECONDS", 0.02)
     calls = []
     time_model(lambda: (calls.append(1), time.sleep(0.02)), "cpu", repeats=100)
     assert len(calls) == 2
@@ -64,9 +64,10 @@ def test_a_solver_that_takes_too_long_is_left_out_and_said(burgers, make_surroga
 
 
 def test_trajectories_to_time_are_spread_over_the_data():
-    assert cost_room._spread(100, 64, "cpu").tolist() == [0, 33, 66, 99]
-    assert cost_room._spread(100, 2**20, "cpu").tolist() == [0]
-    assert len(cost_room._spread(1000, 64, "cuda")) == 64
+    cpu, cuda = torch.device("cpu"), torch.device("cuda")
+    assert cost_room.spread(100, cost_room.together(100, 64, cpu)).tolist() == [0, 33, 66, 99]
+    assert cost_room.spread(100, cost_room.together(100, 2**20, cpu)).tolist() == [0]
+    assert cost_room.together(1000, 64, cuda) == 64
 
 
 def test_numbers_as_people_read_them():

@@ -24,6 +24,21 @@ def test_metrics_at_the_resolution_and_times_of_training(make_data, make_surroga
     assert found.notes == ()
 
 
+def test_between_which_errors_most_trajectories_lie(make_data, make_surrogate):
+    data = make_data(rates=[0.1 * k for k in range(1, 12)], samples=1)
+    surrogate = make_surrogate(data, provenance={}, error=0.0)
+    exact = surrogate.answer
+    surrogate.answer = lambda u0, grid, t, params: exact(u0, grid, t, params) * (1 + params[..., None, None])
+    result = evaluate(surrogate, data, split="all").result
+    assert result.band["low"] == pytest.approx([0.2] * 8, rel=1e-4)
+    assert result.band["high"] == pytest.approx([1.0] * 8, rel=1e-4)
+    # A prediction that is not finite is worse than all others; two of eleven are more than a tenth.
+    surrogate.answer = lambda u0, grid, t, params: exact(u0, grid, t, params) / (params[..., None, None] > 0.25)
+    found = evaluate(surrogate, data, split="all")
+    assert found.result.band["low"] == pytest.approx([0.0] * 8, abs=1e-6)
+    assert found.to_dict()["result"]["band"]["high"] == [None] * 8
+
+
 def test_every_channel_has_its_numbers(make_data, make_surrogate):
     data = make_data(channels=("density", "vx"), ndim=2, points=8, frames=5)
     found = evaluate(make_surrogate(data, provenance={}), data, split="all")

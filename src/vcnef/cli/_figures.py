@@ -39,7 +39,8 @@ def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Pat
 def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
     """Errors over time, over resolutions and over parameter values."""
     result = found.result
-    yield "error_over_time", plots.error_over_time({found.model: result.scores["over_time"]["nrmse"]}, result.t)
+    band = plots.Band(result.band["low"], result.scores["over_time"]["nrmse"], result.band["high"])
+    yield "error_over_time", plots.error_over_time({found.model: band}, result.t)
     axes = {
         "space": ([each.resolution[0] for each in found.space], result.resolution[0], "points along an axis"),
         "time": ([each.frames for each in found.time], result.frames, "times"),
@@ -99,7 +100,8 @@ def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str
         if min(result.resolution) > 3:
             yield f"spectra{suffix}", plots.spectra(pair[0], {found.model: pair[1]}, t, channel=channel)
         if problem.ndim == 1:
-            error = plots.relative_point_error(*pair)
+            # Values near zero would rule a mean.
+            error = plots.relative_point_error(*pair, average="median")
             yield f"heat_map{suffix}", plots.error_heat_map({found.model: error}, t, grid[:, 0])
 
 

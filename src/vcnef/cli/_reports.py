@@ -21,23 +21,24 @@ TITLES = {
     "worst": "Worst trajectory",
     "boxes_median": "Median trajectory at its last time",
     "boxes_worst": "Worst trajectory at its last time",
-    "heat_map": "Relative error over space and time, mean of test trajectories",
+    "heat_map": "Relative error over space and time, median of test trajectories",
     "spectra": "Energy spectra, mean of test trajectories",
 }
 """What a figure shows, by the beginning of its name."""
+COST = {"model", "way", "steps", "seconds", "peak_memory"}
+"""What a benchmark says of each case."""
 
 
 def read_record(run: Path, name: str) -> RunRecord:
-    """The record of a run folder, or of the model folder inside; what is not there is left out."""
+    """The record of a run folder, of the model folder inside or of a packaged model; what is not there is left out."""
     from vcnef.cli._surrogates import load_surrogate, run_folder
     from vcnef.models.interface import number_of_weights
+    from vcnef.packaged import is_packaged
     from vcnef.surrogate.folder import CONFIG, find
     from vcnef.training.checkpoint import LOG
     from vcnef.training.log import read_lines
     from vcnef.workflow import RUN_CONFIG
 
-    if not run.is_dir():
-        raise FileNotFoundError(f"There is no run folder {run}. Train one with `vcnef train`.")
     folder = run_folder(run)
     begun = (folder / RUN_CONFIG).is_file() or (folder / LOG).is_file()
     try:
@@ -52,7 +53,7 @@ def read_record(run: Path, name: str) -> RunRecord:
         place = None
     return RunRecord(
         name=name,
-        folder=str(folder),
+        folder=name if is_packaged(folder) else str(folder),
         model=json.loads((place / CONFIG).read_text()) if place else {},
         history=read_lines(folder / LOG),
         metrics=_read_metrics(folder / "metrics.json"),
@@ -81,11 +82,46 @@ def illustrate(record: RunRecord, drawn: Iterable[tuple[str, bytes]]) -> RunReco
     return replace(record, pictures=tuple(each for group in by_kind.values() for each in group), spectra=spectra)
 
 
-def write_page(path: Path, records: Sequence[RunRecord], commands: Sequence[str]) -> None:
+def solver_line(surrogate: Any, judged: Any) -> list[dict[str, Any]]:
+    """The classical solver on coarser grids, for the chart of accuracy and cost."""
+    from dataclasses import asdict
+
+    from vcnef.evaluation.fidelity import measure_fidelities
+    from vcnef.evaluation.selections import as_trained
+
+    selection, _ = as_trained(surrogate, judged)
+    return [asdict(each) for each in measure_fidelities(judged, selection, surrogate.device)]
+
+
+def read_benchmark(path: Path) -> dict[str, Any]:
+    """What `vcnef benchmark speed --json` wrote."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}. Write it with `vcnef benchmark speed --json {path}`.")
+    try:
+        record = json.loads(path.read_text())
+        whole = (
+            record.get("table", "speed") == "speed"
+            and record["results"]
+            and all(each.keys() >= COST for each in record["results"])
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise ValueError(
+            f"{path} is not what a benchmark of speed writes: expected results with {', '.join(sorted(COST))}. "
+            f"Write it with `vcnef benchmark speed --json {path}`."
+        )
+    return record
+
+
+def write_page(
+    path: Path, records: Sequence[RunRecord], commands: Sequence[str], benchmark: dict[str, Any] | None = None
+) -> None:
     """The report, complete or not at all."""
     from vcnef.surrogate.folder import write_whole
 
-    content = build_report(records, commands=commands, environment=describe_environment()).encode()
+    about = {"environment": describe_environment(), "benchmark": benchmark}
+    content = build_report(records, commands=commands, **about).encode()
     write_whole(path, content)
     typer.echo(f"Wrote {path}, {len(content) / 2**20:.1f} MiB; open it in a browser.")
 

@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 
 def load_surrogate(run: Path, device: str | None) -> Surrogate:
-    """The surrogate of a run folder or of the model folder inside, on a GPU if there is one and no other is named."""
+    """The surrogate of a run, model folder or packaged name, on a GPU if there is one and no other is named."""
     from vcnef.device import choose_device
+    from vcnef.packaged import locate
     from vcnef.surrogate import Surrogate
 
-    if not run.is_dir():
-        raise FileNotFoundError(f"There is no run or model folder {run}. Train one with `vcnef train`.")
-    return Surrogate.load(run).to(choose_device(device))
+    return Surrogate.load(locate(run)).to(choose_device(device))
 
 
 def run_folder(run: Path) -> Path:

@@ -33,9 +33,8 @@ def demo(
     typer.echo(_comparison(found))
     _report(out, minutes, samples, found)
     typer.echo(f"Data in {data}, runs in {out / 'runs'}, figures in {out / 'figures'}.")
-    typer.echo(
-        f"Next: `vcnef predict {out / 'runs' / 'vcnef'} --help`, or vcnef.load({str(out / 'runs' / 'vcnef')!r})."
-    )
+    run = out / "runs" / "vcnef"
+    typer.echo(f"Next: `vcnef serve {run}`, `vcnef predict {run} --help`, or vcnef.load({str(run)!r}).")
 
 
 def _generate(out: Path, samples: int) -> Path:
@@ -70,16 +69,19 @@ def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
     import json
 
     from vcnef.cli._figures import draw
+    from vcnef.cli._reports import solver_line
     from vcnef.cli._surrogates import plain_warnings
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate
+    from vcnef.evaluation.inputs import choose_judged
     from vcnef.surrogate.folder import write_whole
 
     typer.echo(f"3. Judging {name} on {SPACE} points and {TIME} times, and drawing.")
     fine = open_data(data)
     with plain_warnings():
         found = evaluate(run.surrogate, fine, space=SPACE, time=TIME)
-    record = {"data": [str(data)], **found.to_dict()}
+    judged, *_ = choose_judged(run.surrogate, fine, found.split)
+    record = {"data": [str(data)], **found.to_dict(), "solver": solver_line(run.surrogate, judged)}
     write_whole(run.folder / "metrics.json", json.dumps(record, indent=2).encode())
     draw(run.surrogate, found, fine, figures)
     return found

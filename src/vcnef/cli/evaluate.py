@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run folder, or the model folder inside.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, the model folder inside, or a packaged model's name.")],
     more: Annotated[list[Path] | None, typer.Argument(help="Further data files.", metavar="[FILE]...")] = None,
     data: Annotated[
         list[Path] | None, typer.Option(help="Data at full resolution; several files make one set.")
@@ -34,7 +34,7 @@ def evaluate(
 ) -> None:
     """Judge a trained model on the test split: all metrics, super-resolution, parameter values, time and memory.
 
-    The numbers are printed and saved as metrics.json in the run folder.
+    The numbers are printed and saved as metrics.json in the run folder; those of a packaged model only with --json.
     """
     from vcnef.cli._outputs import check_place
     from vcnef.cli._progress import progress
@@ -42,6 +42,7 @@ def evaluate(
     from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate as judge
+    from vcnef.packaged import is_packaged, locate
 
     files = [*(data or []), *(more or [])]
     if not files:
@@ -50,7 +51,8 @@ def evaluate(
     for path, option in ((json_path, "--json"), (figures and figures / "figure.png", "--figures")):
         if path is not None:
             check_place(path, option)
-    surrogate = load_surrogate(run, device)
+    folder = locate(run)
+    surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
     opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
     begun = clock.monotonic()
@@ -58,7 +60,8 @@ def evaluate(
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)
     show(found)
     record = {"data": [str(each) for each in files], **found.to_dict()}
-    save(run_folder(run) / "metrics.json", record)
+    if not is_packaged(folder):
+        save(run_folder(folder) / "metrics.json", record)
     if json_path is not None:
         save(json_path, record)
     if figures is not None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run folder, or the model folder inside.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, the model folder inside, or a packaged model's name.")],
     input_path: Annotated[Path, typer.Option("--input", help="Initial states: .nc, .npy, .npz or .hdf5.")],
     times: Annotated[str, typer.Option(help="Times since the initial state: first:last:count, or 0,0.1,0.5.")],
     out: Annotated[Path, typer.Option(help="Where to write: .nc (labelled), .npz, .npy or .hdf5.")],

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def report(
-    words: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders; several are compared.")],
+    words: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Run folders or packaged models' names; several are compared."),
+    ],
     data: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE...", help="Judge the runs on these files first, and draw what the models do."),
@@ -30,7 +33,12 @@ def report(
     split: Annotated[str, typer.Option(help="test, valid, train or all.")] = "test",
     batch: Annotated[int, typer.Option(help="Trajectories predicted at once.")] = 64,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
-    solver: Annotated[bool, typer.Option(help="Time the classical solver beside the models.")] = True,
+    solver: Annotated[
+        bool, typer.Option(help="Time the classical solver beside the models, on coarser grids too.")
+    ] = True,
+    costs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Show this record of `vcnef benchmark speed --json FILE` too.")
+    ] = None,
 ) -> None:
     """Write a page about a run, or a comparison of runs: vcnef report runs/a runs/b --data FILE --out report.html
 
@@ -38,10 +46,11 @@ def report(
     shows what the run folders hold; with it the models are judged first, as `vcnef evaluate` does.
     """
     from vcnef.cli._outputs import check_place
-    from vcnef.cli._reports import commands_of, name_runs, read_record, spell_command, write_page
+    from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
     from vcnef.cli._surrogates import run_folder
     from vcnef.cli.evaluate import parse_counts
     from vcnef.data.opening import READERS
+    from vcnef.packaged import is_packaged, locate
 
     # `--data a.hdf5 b.hdf5` leaves the second file among the words.
     further = [word for word in words if word.suffix in READERS and not word.is_dir()]
@@ -52,31 +61,49 @@ def report(
     if not files and any(finer.values()):
         raise ValueError("--space and --time need data to judge the runs on; give files, e.g. --data burgers.hdf5.")
     # Whatever can be refused is refused before a model is judged.
-    records = [read_record(run, name) for run, name in zip(runs, name_runs(runs), strict=True)]
-    page = out or (run_folder(runs[0]) / "report.html" if len(runs) == 1 else Path("report.html"))
+    folders = [locate(run) for run in runs]
+    _check_data(folders, files)
+    records = [read_record(folder, name) for folder, name in zip(folders, name_runs(runs), strict=True)]
+    alone = len(runs) == 1 and not is_packaged(folders[0])
+    page = out or (run_folder(folders[0]) / "report.html" if alone else Path("report.html"))
     check_place(page, "--out")
+    benchmark = read_benchmark(costs) if costs else None
     if files:
         judging = {"files": files, "params": params, "split": split, "batch": batch, "device": device, "solver": solver}
-        records = [_judge(run, each, finer, **judging) for run, each in zip(runs, records, strict=True)]
+        records = [_judge(run, each, finer, **judging) for run, each in zip(folders, records, strict=True)]
     given = {
         "--data": files, "--param": params or (), "--space": [space], "--time": [time], "--device": [device],
-        "--split": [split] if split != "test" else (), "--out": [out],
+        "--split": [split] if split != "test" else (), "--costs": [costs],
+        "--out": [out],
     }  # fmt: skip
     own = spell_command("report", *runs, **given) + ("" if solver else " --no-solver")
-    write_page(page, records, [*(line for each in records for line in commands_of(each, params or ())), own])
+    lines = [line for each in records for line in commands_of(each, params or ())]
+    write_page(page, records, [*lines, own], benchmark)
+
+
+def _check_data(folders: list[Path], files: list[Path]) -> None:
+    """Nothing is written into the folder of a packaged model, so it holds no evaluation."""
+    from vcnef.packaged import is_packaged
+
+    if not files and (packaged := [folder.name for folder in folders if is_packaged(folder)]):
+        raise ValueError(
+            f"{packaged[0]} is a packaged model, whose folder holds no evaluation to report on. "
+            "Give data to judge it on, e.g. --data burgers.hdf5."
+        )
 
 
 def _judge(run: Path, record: RunRecord, finer: dict[str, tuple[int, ...]], *, files, params, **options) -> RunRecord:
     """The record with a new evaluation, which is saved as metrics.json too, and with pictures."""
     from vcnef.cli._figures import pictures
     from vcnef.cli._progress import progress
-    from vcnef.cli._reports import illustrate
+    from vcnef.cli._reports import illustrate, solver_line
     from vcnef.cli._settings import parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
     from vcnef.cli.evaluate import save
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate
     from vcnef.evaluation.inputs import choose_judged
+    from vcnef.packaged import is_packaged
     from vcnef.report.drawings import png
 
     typer.echo(f"Judging {record.name}.")
@@ -85,9 +112,11 @@ def _judge(run: Path, record: RunRecord, finer: dict[str, tuple[int, ...]], *, f
     opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
     with plain_warnings() as said, progress() as tell:
         found = evaluate(surrogate, opened, **finer, **options, progress=tell)
-    metrics = {"data": [str(each) for each in files], **found.to_dict()}
-    save(Path(record.folder) / "metrics.json", metrics)
     judged, *_ = choose_judged(surrogate, opened, found.split)
+    coarser = {"solver": solver_line(surrogate, judged)} if options["solver"] else {}
+    metrics = {"data": [str(each) for each in files], **found.to_dict(), **coarser}
+    if not is_packaged(run):
+        save(Path(record.folder) / "metrics.json", metrics)
     drawn = ((name, png(figure)) for name, figure in pictures(surrogate, found, judged))
     return illustrate(replace(record, metrics=metrics, warnings=tuple(said)), drawn)
 

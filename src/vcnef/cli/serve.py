@@ -12,7 +12,10 @@ import typer
 
 
 def serve(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or the model folders inside.")],
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folders, the model folders inside, or packaged models' names; by default all those."),
+    ] = None,
     host: Annotated[str, typer.Option(help="Name or address to serve at; by default only this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to serve at; 0 takes a free one.")] = 8765,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
@@ -28,10 +31,11 @@ def serve(
     from vcnef.cli._reports import name_runs
     from vcnef.cli._surrogates import load_surrogate
     from vcnef.explorer import ExplorerServer, Workbench
+    from vcnef.packaged import list_packaged
 
     # The solver goes on in a thread of its own: it gets a core, or the two would wait for each other.
     torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
-    folders = list(dict.fromkeys(runs))
+    folders = list(dict.fromkeys(runs or map(Path, list_packaged())))
     named = zip(name_runs(folders), folders, strict=True)
     workbench = Workbench({name: load_surrogate(run, device) for name, run in named})
     with ExplorerServer(workbench, host, port) as server:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.evaluation.selections import Selection, spell
-from vcnef.evaluation.timing import peak_memory, time_model, time_once
 from vcnef.metrics.errors import nrmse_table
 from vcnef.pde import EQUATIONS, equation
+from vcnef.timing import peak_memory, time_model, time_once
 
 POINTS = {"cpu": 2**16, "cuda": 2**22}
 """Points of the initial states that are timed together; a GPU needs many to be busy."""
@@ -48,7 +49,7 @@ def measure_cost(
 ) -> tuple[Cost, list[str]]:
     """Time model and solver on the same few trajectories, spread over the data, on the same device."""
     grid, t = selection.grid(data).to(device), selection.times(data).to(device)
-    rows = _spread(len(data), prod(grid.shape[:-1]), device.type)
+    rows = spread(len(data), together(len(data), prod(grid.shape[:-1]), device))
     u = selection.cut(data.read(rows)).to(device)
     # Rows are of data, so they index the parameters wherever those lie.
     own = params[rows.to(params.device)].to(device)
@@ -60,7 +61,7 @@ def measure_cost(
     cost = {"samples": len(rows), "device": device_name(device), "seconds": seconds}
     cost["peak_memory"] = peak_memory(answer, device)
     notes: list[str] = []
-    if solver and _has_solver(data):
+    if solver and has_solver(data):
         found, notes = _solve(data, rows, u, t, device)
         cost |= found
     return Cost(**cost), notes
@@ -70,14 +71,18 @@ def device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
-def _spread(samples: int, points: int, kind: str) -> Tensor:
+def together(samples: int, points: int, device: torch.device) -> int:
+    """How many trajectories on so many points are timed at once."""
+    kind = device.type if device.type in POINTS else "cpu"
+    return min(samples, MOST_SAMPLES[kind], max(1, POINTS[kind] // points))
+
+
+def spread(samples: int, count: int) -> Int[Tensor, " b"]:
     """Row numbers of a few trajectories, evenly over all."""
-    kind = kind if kind in POINTS else "cpu"
-    count = min(samples, MOST_SAMPLES[kind], max(1, POINTS[kind] // points))
     return torch.linspace(0, samples - 1, count, dtype=torch.float64).round().long()
 
 
-def _has_solver(data: Any) -> bool:
+def has_solver(data: Any) -> bool:
     """Whether the equation is known and the data are on the solver's kind of grid."""
     name, problem = data.problem.name, data.problem
     if name not in EQUATIONS or not problem.periodic or data.grid.ndim != problem.ndim + 1:
@@ -86,24 +91,36 @@ def _has_solver(data: Any) -> bool:
     return problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
 
 
-def _solve(
-    data: Any, rows: Tensor, u: Float[Tensor, "b frames *x c"], t: Float[Tensor, " t"], device: torch.device
-) -> tuple[Mapping[str, float], list[str]]:
+def classical_solver(data: Any, rows: Int[Tensor, " b"]) -> Callable[[Tensor, Tensor], Tensor]:
+    """(u0, t) -> u with the equation of the data and the parameters of these trajectories."""
     problem = data.problem
     generation = data.attributes.get("generation")
     known = equation(problem.name, generation=generation if generation == "2022" else "documented")
-    columns = data.params[rows.to(data.params.device)].to(device).unbind(dim=1)
+    columns = data.params[rows.to(data.params.device)].unbind(dim=1)
     params = dict(zip(problem.parameters, columns, strict=True))
 
-    def run(times: Tensor) -> Tensor:
-        return known.solve(u[:, 0], times.cpu(), params, domain=problem.domain)
+    def solve(u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"]) -> Float[Tensor, "b t *x c"]:
+        own = {name: column.to(u0.device) for name, column in params.items()}
+        return known.solve(u0, t.cpu(), own, domain=problem.domain)
 
+    return solve
+
+
+def expected_seconds(run: Callable[[Tensor], Any], t: Float[Tensor, " t"], device: torch.device) -> float:
+    """What `run(t)` would take, from what it takes to the first time; afterwards everything is compiled."""
     run(t[:1])
-    expected = time_once(lambda: run(t[:1]), device) * float(t[-1] / t[0])
+    return time_once(lambda: run(t[:1]), device) * float(t[-1] / t[0])
+
+
+def _solve(
+    data: Any, rows: Int[Tensor, " b"], u: Float[Tensor, "b frames *x c"], t: Float[Tensor, " t"], device: torch.device
+) -> tuple[Mapping[str, float], list[str]]:
+    solve = classical_solver(data, rows)
+    expected = expected_seconds(partial(solve, u[:, 0]), t, device)
     if expected > LONGEST_SOLVE:
         points = spell(u.shape[2:-1])
         return {}, [f"The solver was not timed on {points} points: it would take about {expected:.0f} s."]
     found: list[Tensor] = []
-    seconds = time_once(lambda: found.append(run(t)), device) / len(rows)
+    seconds = time_once(lambda: found.append(solve(u[:, 0], t)), device) / len(rows)
     error = nrmse_table(found[0], u[:, 1:], 0).mean().item()
     return {"solver_seconds": seconds, "solver_nrmse": error}, []

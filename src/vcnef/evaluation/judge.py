@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -13,6 +14,9 @@ from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection, spell
 from vcnef.metrics import Scores
 from vcnef.metrics.errors import nrmse_table
+
+BAND = {"low": 10, "high": 90}
+"""Percentiles of the trajectories."""
 
 
 class Judge:
@@ -24,6 +28,7 @@ class Judge:
         self.t = selection.times(data)
         self.grid = selection.grid(data)
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
+        self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
         self.not_finite = 0
         self._scores: dict[int, Scores] = {}
 
@@ -34,7 +39,9 @@ class Judge:
         cut = self.selection.cut(u)
         u0, truth = cut[:, 0], cut[:, 1:]
         prediction = surrogate.answer(u0, self.grid.to(u.device), self.t.to(u.device), params)
-        self.per_sample[rows] = nrmse_table(prediction, truth, 0).mean("b").cpu()
+        errors = nrmse_table(prediction, truth, 0)
+        self.per_sample[rows] = errors.mean("b").cpu()
+        self.over_time[rows] = errors.mean("b t").cpu()
         self.not_finite += int((~prediction.flatten(1).isfinite().all(dim=1)).sum())
         member = self.member[rows]
         for group in member.unique().tolist():
@@ -62,7 +69,15 @@ class Judge:
             trained=False,
             scores=self.scores(),
             not_finite=self.not_finite,
+            band=self.band(),
         )
+
+    def band(self) -> dict[str, tuple[float, ...]]:
+        """Between which values the errors of most trajectories lie, at each time."""
+        # What is not finite is worse than all others; a percentile is one of the values, never between two.
+        errors = np.nan_to_num(self.over_time.numpy(), nan=np.inf, posinf=np.inf)
+        found = np.percentile(errors, list(BAND.values()), axis=0, method="nearest")
+        return dict(zip(BAND, map(tuple, found.tolist()), strict=True))
 
     def notes(self) -> list[str]:
         """What went wrong, in sentences."""

@@ -30,6 +30,8 @@ class Result:
     scores: Mapping[str, Any]
     not_finite: int = 0
     """Trajectories whose prediction is not finite somewhere; they make the metrics so too."""
+    band: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """At each time, `low` and `high`: the nRMSE that one in ten trajectories stays below, and one in ten exceeds."""
     change: Mapping[str, float] = field(default_factory=dict)
     cost: Cost | None = None
 

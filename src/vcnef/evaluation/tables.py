@@ -14,6 +14,8 @@ TITLES = {
     "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
     "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
 }  # fmt: skip
+SHORT = ("nrmse", "brmse", "relative_l2")
+"""Metrics in tables with many rows; change is that of the first."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ def number(value: float | None) -> str:
 def seconds(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
+    if value < 1:
+        return f"{1e3 * value:.3g} ms"
+    return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s"
 
 
 def _metrics(evaluation: Any) -> Section:
@@ -97,8 +101,8 @@ def _finer(title: str, what: str, results: Sequence[Any], base: Any, label: Any)
         same = result.resolution == base.resolution and result.frames == base.frames
         changed = "–" if change is None or not isfinite(change) else f"{100 * change:+.1f} %"
         shown = {(True, True): "trained", (True, False): "reference"}.get((same, result.trained), changed)
-        rows.append((label(result), number(result.value("nrmse")), number(result.value("brmse")), shown))
-    return Section(title, (what, "nRMSE", "bRMSE", "change"), tuple(rows))
+        rows.append((label(result), *(number(result.value(name)) for name in SHORT), shown))
+    return Section(title, (what, *(TITLES[name] for name in SHORT), "change"), tuple(rows))
 
 
 def _parameters(evaluation: Any) -> Section:
@@ -106,9 +110,10 @@ def _parameters(evaluation: Any) -> Section:
     for group in evaluation.parameters:
         overall = group.scores["overall"]
         kind = {True: "seen", False: "unseen"}.get(group.seen, "unknown")
-        numbers = (number(overall["nrmse"]), number(overall["brmse"]))
+        numbers = (number(overall[name]) for name in SHORT)
         rows.append((spell_values(group.values), kind, str(group.scores["samples"]), *numbers))
-    return Section("Parameter values", ("value", "training", "trajectories", "nRMSE", "bRMSE"), tuple(rows))
+    titles = ("value", "training", "trajectories", *(TITLES[name] for name in SHORT))
+    return Section("Parameter values", titles, tuple(rows))
 
 
 def spell_values(values: Any) -> str:

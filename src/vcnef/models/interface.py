@@ -33,6 +33,8 @@ class TrajectoryModel(nn.Module):
     """Whether the model is the solution from one initial state, and knows no other."""
     scattered = False
     """Whether points may lie anywhere; otherwise they make a regular grid."""
+    fusible = True
+    """Whether it can be compiled and a step of its training recorded; not if it reads numbers back from the device."""
 
     def forward(
         self,

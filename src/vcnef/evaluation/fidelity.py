@@ -1,0 +1,93 @@
+"""The classical solver on coarser grids: the error and the time that a model competes with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite, prod
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from vcnef.evaluation.cost import LONGEST_SOLVE, classical_solver, expected_seconds, has_solver, spread, together
+from vcnef.evaluation.selections import Selection
+from vcnef.metrics.errors import nrmse_table
+from vcnef.timing import time_once
+
+PARTS = (2, 4, 8)
+"""Of the points of the data along an axis, one in so many."""
+FEWEST_POINTS = 8
+"""Along an axis; below, a solver's stencil hardly fits."""
+MOST_JUDGED = 32
+"""Trajectories that the error is averaged over."""
+LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The solver on one grid: seconds per trajectory, and its error where the model is judged too.
+
+    It starts from every second, fourth or eighth point of the data, and what it gives is interpolated linearly between
+    these; where the model is judged on some of them only, nothing is interpolated.
+    """
+
+    resolution: tuple[int, ...]
+    seconds: float
+    nrmse: float
+    samples: int
+
+
+def measure_fidelities(
+    data: Any, selection: Selection, device: torch.device | str, parts: Sequence[int] = PARTS
+) -> list[Fidelity]:
+    """The solver of the data's equation on grids of 1/2, 1/4 and 1/8 of their points, finest first.
+
+    Errors are those against the data, at the points and times of `selection`. Grids that do not divide the data's,
+    are too coarse or take too long are left out; all are where the equation is not known.
+    """
+    if not has_solver(data):
+        return []
+    place = torch.device(device)
+    fitting = [part for part in parts if all(n % part == 0 and n // part >= FEWEST_POINTS for n in data.resolution)]
+    measured = (_measure(data, selection, part, place) for part in fitting)
+    return [each for each in measured if each is not None]
+
+
+def coarsen(u: Float[Tensor, "b *x c"], part: int) -> Float[Tensor, "b *y c"]:
+    """One point in `part` along each axis, as views of data have them."""
+    return u[(slice(None), *(slice(None, None, part),) * (u.ndim - 2))]
+
+
+def refine(u: Float[Tensor, "b t *x c"], part: int) -> Float[Tensor, "b t *y c"]:
+    """Linear between the points, on a periodic grid `part` times as fine; the inverse of `coarsen` at the points."""
+    frames, ndim = u.flatten(0, 1).movedim(-1, 1), u.ndim - 3
+    # The first point again, as the last one's neighbour.
+    around = F.pad(frames, (0, 1) * ndim, mode="circular")
+    size = [n * part + 1 for n in u.shape[2:-1]]
+    finer = F.interpolate(around, size=size, mode=LINEAR[ndim], align_corners=True)
+    inner = finer[(..., *(slice(-1),) * ndim)]
+    return inner.movedim(1, -1).unflatten(0, u.shape[:2])
+
+
+def _measure(data: Any, selection: Selection, part: int, device: torch.device) -> Fidelity | None:
+    """As many trajectories at once as where the model is timed; None where it takes too long or blows up."""
+    t = selection.times(data).to(device)
+    every = Selection(selection.stride, tuple(range(len(t))))
+    judged = spread(len(data), min(len(data), MOST_JUDGED))
+    seconds, errors = 0.0, []
+    for rows in judged.split(together(len(data), prod(selection.grid(data).shape[:-1]), device)):
+        u = data.read(rows).to(device)
+        run = partial(classical_solver(data, rows), coarsen(u[:, selection.frames[0]], part))
+        if not errors and expected_seconds(run, t, device) * len(judged) / len(rows) > LONGEST_SOLVE:
+            return None
+        found: list[Tensor] = []
+        seconds += time_once(lambda run=run, found=found: found.append(run(t)), device)
+        error = nrmse_table(every.cut(refine(found[0], part)), selection.cut(u)[:, 1:], 0)
+        errors.append(error.mean("b"))
+    mean = torch.cat(errors).mean().item()
+    resolution = tuple(n // part for n in data.resolution)
+    return Fidelity(resolution, seconds / len(judged), mean, len(judged)) if isfinite(mean) else None
