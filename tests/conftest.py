@@ -1,5 +1,8 @@
 """Shapes and types of every annotated function are checked while the tests run; in production they cost nothing."""
 
+from pathlib import Path
+from runpy import run_path
+
 import pytest
 from jaxtyping import install_import_hook
 
@@ -25,3 +28,19 @@ def vcnef(capsys):
         return stop.value.code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def browser(tmp_path):
+    """Headless Chromium, where there is one."""
+    browsing = run_path(str(Path(__file__).with_name("browsing.py")))
+    if not (browsing["CHROMIUM"] and browsing["DRIVER"]):
+        pytest.skip("needs chromium and chromedriver")
+    with browsing["open_browser"](tmp_path) as session:
+        yield session
+
+
+@pytest.fixture
+def release(tmp_path):
+    """A folder that looks like the authors' repository."""
+    return run_path(str(Path(__file__).with_name("stand_in_release.py")))["write"](tmp_path / "their_repository")

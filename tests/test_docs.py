@@ -34,7 +34,7 @@ def read(page):
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["quickstart.md", "my-own-data.md", "metrics.md"])
+@pytest.mark.parametrize("page", ["quickstart.md", "tour.md", "my-own-data.md", "metrics.md"])
 def test_every_example_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""

@@ -8,13 +8,14 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest"}
+GROUND = {"problem", "grid", "device", "suggest", "timing"}
 
 MAY_USE = {
     "problem": set(),
     "grid": set(),
     "device": set(),
     "suggest": set(),
+    "timing": set(),
     "nn": {"kernels"},
     "kernels": set(),
     "pde": set(),
@@ -28,8 +29,9 @@ MAY_USE = {
     "report": {"plots"},
     "explorer": {"surrogate", "pde", "metrics"},
     "presets": set(),
+    "packaged": set(),
     "config": {"models", "data", "training", "presets"},
-    "workflow": {"models", "data", "surrogate", "training", "config"},
+    "workflow": {"models", "data", "surrogate", "training", "config", "packaged"},
     "cli": None,
     "__init__": None,
 }

@@ -20,6 +20,7 @@ PROBLEMS = {
     "burgers": Problem("burgers", ("u",), ("nu",)),
     "cns2d": Problem("cns2d", ("density", "pressure", "vx", "vy"), ("eta", "zeta"), ((0.0, 1.0),) * 2),
     "heat": Problem("heat", ("u",), ("kappa",), units={"t": "s"}),
+    "cns3d": Problem("cns3d", ("density", "pressure", "vx", "vy", "vz"), ("eta", "zeta"), ((0.0, 1.0),) * 3),
 }
 
 

@@ -13,7 +13,7 @@ from vcnef.explorer.questions import MOST_VALUES
 from vcnef.explorer.states import Shape, make_state
 from vcnef.pde import equation, solve
 
-BURGERS, GAS, HEAT = 0, 1, 2
+BURGERS, GAS, HEAT, BOX = 0, 1, 2, 3
 FLAT = {"drawn": {"u": [1.0] * 8}}
 """A state within what was trained."""
 
@@ -21,7 +21,7 @@ FLAT = {"drawn": {"u": [1.0] * 8}}
 def test_what_a_page_is_told(client):
     status, headers, content = client.request("GET", "/api/models")
     assert (status, headers["Content-Type"]) == (200, "application/json; charset=utf-8")
-    burgers, gas, heat = json.loads(content)
+    burgers, gas, heat, box = json.loads(content)
     assert (burgers["name"], burgers["ndim"], burgers["solver"], burgers["horizon"]) == ("burgers", 1, True, 0.5)
     (nu,) = burgers["parameters"]
     assert nu["logarithmic"]
@@ -29,6 +29,7 @@ def test_what_a_page_is_told(client):
     assert [each["name"] for each in gas["channels"]] == ["density", "pressure", "vx", "vy"]
     assert gas["parameters"][0]["high"] <= 1.0
     assert (heat["solver"], heat["units"]) == (False, {"t": "s"})
+    assert (box["ndim"], box["solver"]) == (3, True)
 
 
 @pytest.mark.parametrize("preset", ["sine", "two sines", "box", "bump", "random"])
@@ -56,6 +57,7 @@ def test_the_random_state_is_the_generators(client, unpack):
     [
         (BURGERS, {"preset": "two sines", "modes": {"u": [0.1, 0.2]}}, 64, {"nu": 0.02}),
         (GAS, {"preset": "random", "seed": 1}, 16, {"eta": 0.02, "zeta": 0.03}),
+        (BOX, {"preset": "random", "seed": 1}, 8, {"eta": 0.02, "zeta": 0.03}),
     ],
 )
 def test_the_solvers_numbers(client, server, unpack, model, state, points, params):
@@ -106,8 +108,12 @@ def test_warnings_outside_the_trained_range(client, change, words):
         ({"points": "many"}, "points is 'many'; expected a finite number."),
         ({"times": 513}, "times is 513"),
         ({"times": 1}, "times is 1"),
-        ({"model": 3}, "model is 3; expected a whole number from 0 to 2."),
+        ({"model": 4}, "model is 4; expected a whole number from 0 to 3."),
         ({"model": GAS, "points": 256, "times": 128}, f"at most {MOST_VALUES} are answered"),
+        (
+            {"model": BOX, "points": 128, "times": 11},
+            "128 points along 3 axes at 11 times are 23068672 values; at most",
+        ),
         ({"last": 0}, "The last time is 0; expected more than 0 and at most 2."),
         ({"last": 1e9}, "The last time is 1e+09"),
         ({"params": {"nu": 21}}, "nu is 21; expected 0 to 20, where the solver works."),
@@ -188,6 +194,18 @@ def test_export_csv(client, unpack):
     assert title == "t,x,y,density surrogate,pressure surrogate,vx surrogate,vy surrogate"
     table = np.array([row.split(",") for row in rows], dtype=float)
     np.testing.assert_allclose(table[:, 3:], unpack(answer).reshape(-1, 4), rtol=1e-5)
+
+
+def test_export_of_a_box(client, unpack):
+    question = {"model": BOX, "params": {"eta": 0.01, "zeta": 0.01}, "points": 8, "times": 2}
+    answer = client.ask("/api/predict", **question)[1]
+    assert answer["shape"] == [2, 8, 8, 8, 5]
+    body = {"Content-Type": "application/json"}
+    arrays = np.load(io.BytesIO(client.request("POST", "/api/export", _json(question, "npz"), **body)[2]))
+    assert set(arrays) == {"t", "x", "y", "z", "eta", "zeta", "channels", "surrogate"}
+    np.testing.assert_array_equal(arrays["surrogate"], unpack(answer))
+    title = client.request("POST", "/api/export", _json(question, "csv"), **body)[2].decode().splitlines()[0]
+    assert title.startswith("t,x,y,z,density surrogate,")
 
 
 def test_an_unknown_format(client):

@@ -75,10 +75,3 @@ def test_few_pages_are_remembered():
 def test_there_must_be_a_model():
     with pytest.raises(ValueError, match="There is no model to explore"):
         Workbench({})
-
-
-def test_volumes_are_not_shown(surrogates, monkeypatch):
-    surrogate = surrogates["burgers"]
-    monkeypatch.setattr(type(surrogate.problem), "ndim", 3)
-    with pytest.raises(ValueError, match="run has 3 space axes; the explorer shows 1 or 2"):
-        Workbench({"run": surrogate})

@@ -10,11 +10,12 @@ from vcnef import plots
 from vcnef.evaluation.speed import Speed
 
 RECORDS = [
-    asdict(Speed("vcnef", "parallel", 80, 2.0, 0.5, 400 * 2**20, 793825)),
-    asdict(Speed("vcnef", "parallel", 40, 1.0, 0.2, 200 * 2**20, 793825)),
-    asdict(Speed("vcnef", "sequential", 40, 4.0, 0.0, 20 * 2**20, 793825)),
-    asdict(Speed("fno", "rollout", 40, 3.0, 0.0, 10 * 2**20, 500000)),
-    asdict(Speed("unet", "rollout", 40, 3.0, 0.0, None, 500000)),
+    asdict(Speed("vcnef", "parallel", 80, 793825, seconds=2.0, spread=0.5, peak_memory=400 * 2**20)),
+    asdict(Speed("vcnef", "parallel", 40, 793825, seconds=1.0, spread=0.2, peak_memory=200 * 2**20)),
+    asdict(Speed("vcnef", "sequential", 40, 793825, seconds=4.0, spread=0.0, peak_memory=20 * 2**20)),
+    asdict(Speed("fno", "rollout", 40, 500000, seconds=3.0, spread=0.0, peak_memory=10 * 2**20)),
+    asdict(Speed("mp_pde", "rollout", 40, 500000, peak_memory=10 * 2**20)),
+    asdict(Speed("unet", "rollout", 40, 500000, seconds=3.0, spread=0.0)),
 ]
 
 
@@ -61,8 +62,11 @@ def test_accuracy_and_cost():
     ("call", "message"),
     [
         (lambda: plots.speed_memory([{"model": "a", "way": "b"}]), "has model, way; expected seconds, peak_memory too"),
-        (lambda: plots.speed_memory([]), "There is no record to draw: got 0, expected some with a peak_memory"),
-        (lambda: plots.speed_memory(RECORDS[-1:]), "got 1, expected some with a peak_memory. Measure on a GPU"),
+        (lambda: plots.speed_memory([]), "There is no record to draw: got 0, expected some with seconds and peak_mem"),
+        (
+            lambda: plots.speed_memory(RECORDS[-2:]),
+            "got 2, expected some with seconds and peak_memory. Measure on a GPU",
+        ),
         (lambda: plots.accuracy_cost({}), "There is no curve to draw"),
         (lambda: plots.accuracy_cost({"a": (1.0, 0.0)}), r"a of models is \[1.0, 0.0\]; expected \(seconds, error\)"),
         (lambda: plots.accuracy_cost({"a": (1.0, np.nan)}), "a of models is .* Leave out what was not measured"),

@@ -76,6 +76,13 @@ def test_trajectories_that_are_not_finite_are_worse_than_all_others():
     assert (low, high) == (2, 11)
 
 
+def test_a_band_that_is_known_already():
+    axis = draw(plots.error_over_time({"vcnef": plots.Band(0.5 * T, T, 3 * T)}, T)).axes[0]
+    np.testing.assert_allclose(axis.get_lines()[0].get_ydata(), T)
+    low, high = axis.collections[0].get_paths()[0].get_extents().get_points()[:, 1]
+    np.testing.assert_allclose((low, high), (0.5 * T[0], 3 * T[-1]))
+
+
 def test_super_resolution():
     curves = {"vcnef": ((256, 512, 1024), (0.08, 0.083, 0.084)), "fno": ((256, 512), (0.1, 0.25))}
     axis = draw(plots.super_resolution(curves, trained=256)).axes[0]
@@ -107,6 +114,11 @@ def test_the_papers_heat_map():
     error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None])
     assert np.isnan(error[0, 0])
     assert error[1, 1] == pytest.approx(0.3)
+    # One sample near zero rules a mean, not a median.
+    three = np.stack([TRUTH, TRUTH, 1e-20 * TRUTH])
+    error = plots.relative_point_error(three, three + 0.1 * TRUTH, average="median")
+    np.testing.assert_allclose(error, 0.1)
+    assert (plots.relative_point_error(three, three + 0.1 * TRUTH) > 1e18).all()
     figure = draw(plots.error_heat_map({"vcnef": error, "fno": 2 * error}, T, X))
     axes = pictures(figure)
     assert [axis.get_title() for axis in axes] == ["vcnef", "fno"]
@@ -128,7 +140,12 @@ def test_the_papers_heat_map():
         (lambda: plots.space_time(TRUTH, TRUTH, T[1:], X), "t has 9 values; expected 10"),
         (lambda: plots.error_over_time({}, T), "There is no curve to draw"),
         (lambda: plots.error_over_time({"a": T[1:]}, T), "curve 'a' has 9 values; expected 10"),
+        (lambda: plots.error_over_time({"a": plots.Band(T, T, T[1:])}, T), "curve 'a' has 9 values; expected 10"),
         (lambda: plots.error_heat_map({}, T, X), "There is no error to draw"),
+        (
+            lambda: plots.relative_point_error(TRUTH[None], TRUTH[None], average="mode"),
+            "average is 'mode'; expected one of mean, median. The paper's is the mean",
+        ),
         (
             lambda: plots.fields(np.ones((10, 4, 4)), np.ones((10, 4, 4)), T, times=[3.0]),
             r"times are \[3.0\]; expected",

@@ -93,7 +93,7 @@ def test_sections_come_in_their_order(read_page, undrawn):
 def test_nothing_is_asked_of_the_network(read_page):
     text = build_report([make_run(), make_run("second")])
     page = read_page(text)
-    assert len(page.images) == 2 + 1 + 2 + 1 + 2 * 2
+    assert len(page.images) == 2 + 1 + 2 + 1 + 2 * 2 + 1
     for image in page.images:
         assert image["src"].startswith(("data:image/svg+xml;base64,", "data:image/png;base64,"))
         assert image["alt"]
@@ -178,6 +178,31 @@ def test_runs_at_different_times_have_a_figure_each(read_page, undrawn):
     page = read_page(build_report([make_run(), make_run("second", metrics=other)]))
     assert sum(image["alt"].startswith("nRMSE at each time") for image in page.images) == 2
     assert [row[0] for row in page.tables["nRMSE over time"]] == ["t", "first", "t", "second"]
+
+
+def test_where_most_trajectories_lie_is_drawn(monkeypatch):
+    """The mean of the table in the middle, whatever is around it."""
+    band = {"low": [0.1, 0.1, 0.1, 0.1], "high": [0.9, 0.9, 0.9, None]}
+    (drawn,) = drawings.error_over_time([make_run(metrics=make_metrics() | {"result": result(0.5, band=band)})])
+    (shade,) = drawn.axes[0].collections
+    edges = shade.get_paths()[0].vertices[:, 1]
+    assert (edges.min(), edges.max()) == (0.1, 0.9)
+    assert drawn.axes[0].lines[0].get_ydata().tolist() == [0.5] * 4
+    (plain,) = drawings.error_over_time([make_run()])
+    assert not plain.axes[0].collections
+
+
+def test_pictures_are_as_large_as_curves(read_page, undrawn):
+    wide = Picture("Three panels", png_of(inches=9.6))
+    page = read_page(build_report([make_run(pictures=[wide, Picture("One panel", png_of(inches=3.6))], spectra=())]))
+    sizes = {image["alt"]: (image.get("width"), image.get("class")) for image in page.images}
+    assert sizes["Three panels"] == ("922", "wide")
+    assert sizes["One panel"] == ("346", None)
+
+
+def png_of(inches):
+    """The beginning of a picture, which says how wide it is."""
+    return b"\x89PNG\r\n\x1a\n" + bytes(8) + round(160 * inches).to_bytes(4, "big")
 
 
 def test_every_field_has_its_metrics(read_page, undrawn):

@@ -13,12 +13,12 @@ from vcnef.explorer.workbench import Answer
 from vcnef.grid import axes
 from vcnef.problem import Problem
 
-SPACE = ("x", "y")
+SPACE = ("x", "y", "z")
 MOST_ROWS = 500_000
 
 
 def write_npz(problem: Problem, predicted: Answer, solved: Answer | None) -> bytes:
-    """`t`, `x` (and `y`), each parameter, and `surrogate` and `solver` as [t, x(, y), channel]."""
+    """`t`, `x` (and `y`, `z`), each parameter, and `surrogate` and `solver` as [t, x(, y, z), channel]."""
     arrays = {"t": predicted.question.t.numpy(), "channels": np.array(problem.channels)}
     arrays |= {name: line.numpy() for name, line in zip(SPACE, axes(predicted.question.grid), strict=False)}
     arrays |= {name: predicted.question.params[0, row].numpy() for row, name in enumerate(problem.parameters)}
@@ -31,7 +31,7 @@ def write_npz(problem: Problem, predicted: Answer, solved: Answer | None) -> byt
 
 
 def write_csv(problem: Problem, predicted: Answer, solved: Answer | None) -> bytes:
-    """A row for each time and point: t, x(, y), and a column for each channel of surrogate and solver."""
+    """A row for each time and point: t, x(, y, z), and a column for each channel of surrogate and solver."""
     lines = [predicted.question.t.numpy(), *(line.numpy() for line in axes(predicted.question.grid))]
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
     if len(points) > MOST_ROWS:

@@ -11,8 +11,10 @@ from vcnef.explorer.states import NAMES, Shape
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
+POINTS = {1: 256, 2: 64, 3: 16}
+"""Along an axis, where a question does not say."""
 MOST_POINTS = 4096
-"""Along an axis of a line; of a square its side is bounded by what follows."""
+"""Along an axis of a line; the sides of squares and boxes are bounded by what follows."""
 MOST_TIMES = 512
 MOST_VALUES = 2**22
 """Points · times of one answer."""
@@ -51,7 +53,7 @@ def read_ask(asked: Mapping[str, Any], number: int, problem: Problem, horizon: f
     unknown = set(asked) - {"model", "state", "params", "last", "times", "points", "page", "format"}
     if unknown:
         raise ValueError(f"A question has no {sorted(unknown)[0]!r}; see /api/models for what it has.")
-    points = _whole(asked.get("points", 256 if problem.ndim == 1 else 64), "points", 8, MOST_POINTS)
+    points = _whole(asked.get("points", POINTS[problem.ndim]), "points", 8, MOST_POINTS)
     times = _whole(asked.get("times", 41), "times", 2, MOST_TIMES)
     if points**problem.ndim * times > MOST_VALUES:
         raise ValueError(

@@ -45,11 +45,6 @@ class Workbench:
     def __init__(self, surrogates: Mapping[str, Surrogate]) -> None:
         if not surrogates:
             raise ValueError("There is no model to explore; name run folders, e.g. `vcnef serve runs/a`.")
-        for name, surrogate in surrogates.items():
-            if surrogate.problem.ndim > 2:
-                raise ValueError(
-                    f"{name} has {surrogate.problem.ndim} space axes; the explorer shows 1 or 2. Use `vcnef predict`."
-                )
         self.names, self.surrogates = list(surrogates), list(surrogates.values())
         self.equations = [find_equation(each) for each in self.surrogates]
         self._predicting, self._solving = Turns(), Turns()

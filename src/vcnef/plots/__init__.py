@@ -8,7 +8,7 @@ many samples. Colours are safe for colour-blind readers and errors have a scale 
 from vcnef.plots.animation import animate
 from vcnef.plots.boxes import boxes
 from vcnef.plots.costs import accuracy_cost, speed_memory
-from vcnef.plots.curves import error_over_time, super_resolution
+from vcnef.plots.curves import Band, error_over_time, super_resolution
 from vcnef.plots.fields import fields
 from vcnef.plots.heat_map import error_heat_map, relative_point_error
 from vcnef.plots.space_time import space_time
@@ -16,6 +16,7 @@ from vcnef.plots.spectra import shell_energy, spectra
 from vcnef.plots.violins import violins
 
 __all__ = [
+    "Band",
     "accuracy_cost",
     "animate",
     "boxes",

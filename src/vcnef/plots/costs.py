@@ -23,7 +23,8 @@ def speed_memory(records: Iterable[Mapping[str, Any]], *, title: str = "") -> Fi
 
     A record has `model`, `way`, `seconds` and `peak_memory` in bytes, and may have `steps` and `spread` (seconds
     between the fastest and the slowest repeat, drawn as a bar): those of `vcnef benchmark speed`. Several numbers of
-    steps are a line with its first and last named. Records without a memory, as on a CPU, have no place here.
+    steps are a line with its first and last named. Records without a memory, as on a CPU, or without a time have no
+    place here.
     """
     cases = _cases(records)
     models = {name: None for name, _ in cases}
@@ -91,10 +92,10 @@ def _cases(records: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], list[M
                 f"A record has {', '.join(each) or 'nothing'}; expected {', '.join(missing)} too. "
                 "Give records with model, way, seconds and peak_memory."
             )
-    placed = [each for each in found if each["peak_memory"]]
+    placed = [each for each in found if each["peak_memory"] and each["seconds"]]
     if not placed:
         raise ValueError(
-            f"There is no record to draw: got {len(found)}, expected some with a peak_memory. "
+            f"There is no record to draw: got {len(found)}, expected some with seconds and peak_memory. "
             "Measure on a GPU, where memory is counted."
         )
     cases: dict[tuple[str, str], list[Mapping[str, Any]]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -18,26 +18,32 @@ ENDLESS = 1e300
 """Stands for an error that is not finite, which is larger than all others."""
 
 
+class Band(NamedTuple):
+    """A curve `[t]` and between which values most trajectories lie."""
+
+    low: Any
+    middle: Any
+    high: Any
+
+
 @style.styled
 def error_over_time(
     curves: Mapping[str, Any], t: Any, *, label: str = "nRMSE", horizon: int | float | None = None, title: str = ""
 ) -> Figure:
-    """A curve for each model: its error `[t]`, or those of many trajectories `[n t]` as their median and a band.
+    """A curve for each model: its error `[t]`, a `Band`, or the errors of many trajectories `[n t]` as such.
 
-    The band goes from the 10th to the 90th percentile of the trajectories. One that is not finite counts as worse
-    than all others; where median or band would be so, there is none. `horizon` marks the last time seen in training.
+    The band of many goes from the 10th to the 90th percentile around the median. A trajectory that is not finite
+    counts as worse than all others; where median or band would be so, there is none. `horizon` marks the last time
+    seen in training.
     """
     times = style.as_array(t, "t", "t")
     figure, axes = style.panels(1, 1, width=4.4, height=3.0)
     axis = axes[0, 0]
     for name, values, colour, marker in style.dressed(curves):
-        several = np.ndim(values) == 2
-        array = style.as_array(values, name, "n t" if several else "t")
-        style.check_axis(array[0] if several else array, f"curve {name!r}", len(times))
-        low, line, high = _percentiles(array, (BAND[0], 50.0, BAND[1])) if several else (None, array, None)
+        low, line, high = _band(values, name, len(times))
         # About ten markers, whatever the number of times.
         axis.plot(times, line, color=colour, marker=marker, markevery=max(1, len(times) // 10), label=name)
-        if several:
+        if low is not None:
             axis.fill_between(times, low, high, color=colour, alpha=0.2, linewidth=0)
     if horizon is not None:
         axis.axvline(horizon, color="0.5", linestyle=":", label="training horizon")
@@ -72,6 +78,20 @@ def super_resolution(
     _from_zero(axis)
     axis.legend()
     return figure
+
+
+def _band(values: Any, name: str, times: int) -> Band:
+    """The curve with what is around it, if anything."""
+    if isinstance(values, Band):
+        parts = Band(*(style.as_array(each, name, "t") for each in values))
+    elif np.ndim(values) == 2:
+        parts = Band(*_percentiles(style.as_array(values, name, "n t"), (BAND[0], 50.0, BAND[1])))
+    else:
+        parts = Band(None, style.as_array(values, name, "t"), None)
+    for each in parts:
+        if each is not None:
+            style.check_axis(each, f"curve {name!r}", times)
+    return parts
 
 
 def _percentiles(errors: np.ndarray, which: Sequence[float]) -> np.ndarray:

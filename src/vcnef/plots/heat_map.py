@@ -16,20 +16,24 @@ DECADES = 1e-4
 LARGEST = 99.0
 """Percentile of the errors at which colours end; near zeros of the target a relative error knows no bound."""
 
+AVERAGES = {"mean": np.ma.mean, "median": np.ma.median}
 
-def relative_point_error(truth: Any, prediction: Any) -> np.ndarray:
+
+def relative_point_error(truth: Any, prediction: Any, *, average: str = "mean") -> np.ndarray:
     """⟨ |ŷ − y| / |y| ⟩ over samples: fields `[n t x]` in, `[t x]` out (the paper's equation for its heat maps).
 
     Points where the target is exactly zero have no relative error and are left out; near zeros of the target the
-    mean is large, which is the definition's and not the model's doing.
+    mean is large, which is the definition's and not the model's doing. `average="median"` shows what the model does.
     """
+    if average not in AVERAGES:
+        raise ValueError(f"average is {average!r}; expected one of {', '.join(AVERAGES)}. The paper's is the mean.")
     true = style.as_array(truth, "truth", "n t x")
     predicted = style.as_array(prediction, "prediction", "n t x")
     style.check_alike(truth=true, prediction=predicted)
-    defined = true != 0
-    ratio = np.divide(np.abs(predicted - true), np.abs(true), out=np.zeros_like(true), where=defined)
-    count = defined.sum(axis=0)
-    return np.divide(ratio.sum(axis=0), count, out=np.full(count.shape, np.nan), where=count > 0)
+    ratio = np.divide(np.abs(predicted - true), np.abs(true), out=np.full_like(true, np.nan), where=true != 0)
+    # A prediction that is not finite is an error at its place, not a value to leave out.
+    errors = np.ma.array(ratio, mask=true == 0)
+    return AVERAGES[average](errors, axis=0).filled(np.nan)
 
 
 @style.styled

@@ -6,7 +6,6 @@ import warnings
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from math import isfinite
 from typing import Any
 
 import matplotlib
@@ -15,9 +14,15 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from vcnef import plots
 from vcnef.plots import style
+from vcnef.report.numbers import finite
 from vcnef.report.record import RunRecord
 
 AXES = {"epoch": ("epoch", 1.0), "seconds": ("minutes of training", 60.0)}
+
+INCH = 96
+"""Of a screen's pixels in a figure's inch, as browsers have it for curves."""
+PHONE = 600
+"""Pixels; a picture that is wider is hard to read on a phone unless it scrolls."""
 
 
 def png(figure: Figure) -> bytes:
@@ -26,6 +31,12 @@ def png(figure: Figure) -> bytes:
 
 def png_uri(content: bytes) -> str:
     return f"data:image/png;base64,{b64encode(content).decode()}"
+
+
+def png_width(content: bytes) -> int:
+    """Of the picture on a screen; its own pixels are finer."""
+    pixels = int.from_bytes(content[16:20], "big")
+    return round(INCH * pixels / style.STYLE["figure.dpi"])
 
 
 def svg_uri(figure: Figure) -> str:
@@ -65,8 +76,10 @@ def error_over_time(runs: Sequence[RunRecord]) -> list[Figure]:
     shared: dict[tuple[int | float, ...], dict[str, Any]] = {}
     for run in runs:
         curve = run.found("result", "scores", "over_time", "nrmse")
-        if curve and any(map(_finite, curve)):
-            shared.setdefault(tuple(run.found("result", "t")), {})[label(run.name)] = curve
+        if curve and any(map(finite, curve)):
+            low, high = (run.found("result", "band", end) for end in ("low", "high"))
+            drawn = plots.Band(low, curve, high) if low and high else curve
+            shared.setdefault(tuple(run.found("result", "t")), {})[label(run.name)] = drawn
     return [plots.error_over_time(curves, t) for t, curves in shared.items()]
 
 
@@ -76,7 +89,7 @@ def super_resolution(runs: Sequence[RunRecord], axis: str) -> Figure | None:
     for run in runs:
         known = {size(each, axis): each for each in run.results(axis)}
         errors = [each["scores"]["overall"].get("nrmse") for each in known.values()]
-        if any(map(_finite, errors)):
+        if any(map(finite, errors)):
             curves[label(run.name)] = (list(known), errors)
             trained |= {points for points, each in known.items() if each.get("trained")}
     if not curves:
@@ -110,11 +123,7 @@ def label(name: str) -> str:
 
 def _points(run: RunRecord, over: str, key: str, unit: float) -> list[tuple[int | float, int | float]]:
     pairs = [(record.get(over), record.get(key)) for record in run.history]
-    return [(x / unit, y) for x, y in pairs if _finite(x) and _finite(y) and y > 0]
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and isfinite(value)
+    return [(x / unit, y) for x, y in pairs if finite(x) and finite(y) and y > 0]
 
 
 def _render(figure: Figure, kind: str, **options: Any) -> bytes:

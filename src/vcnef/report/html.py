@@ -36,9 +36,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], label: str) -> H
     return element("div", whole, class_="scroll", role="region", tabindex="0", aria_label=label)
 
 
-def figure(uri: str, caption: str, *, wide: bool = False) -> Html:
+def figure(uri: str, caption: str, *, width: int | None = None, wide: bool = False) -> Html:
     """A picture with what it shows; a wide one, of several panels, scrolls on a phone rather than shrinks."""
-    image = element("img", src=uri, alt=caption, class_="wide" if wide else None)
+    size = None if width is None else str(width)
+    image = element("img", src=uri, alt=caption, width=size, class_="wide" if wide else None)
     return element("figure", image, element("figcaption", caption))
 
 

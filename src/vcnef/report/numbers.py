@@ -47,11 +47,15 @@ def shown(value: Any, spell: Spell = error, *, missing: str = NONE) -> Html:
     return element("data", spell(value), value=repr(value)) if isfinite(value) else join("not finite")
 
 
+def finite(value: Any) -> bool:
+    return isinstance(value, int | float) and isfinite(value)
+
+
 def row_of(
     values: Sequence[Any], spell: Spell = error, *, missing: str = NONE, best: Callable[..., int | float] | None = min
 ) -> list[Html]:
     """A cell for each run; where several have a number, the best is marked."""
-    numbers = [value for value in values if isinstance(value, int | float) and isfinite(value)]
+    numbers = [value for value in values if finite(value)]
     winner = best(numbers) if best and len(numbers) > 1 else None
     cells = [shown(value, spell, missing=missing) for value in values]
     return [

@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.resources import files
+from typing import Any
 
 from vcnef.report import sections
 from vcnef.report.html import Html, element, join
 from vcnef.report.record import RunRecord
+from vcnef.report.timing import timing
 
 # Nothing but what is in the file itself may be shown or asked for.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def build_report(
-    runs: Sequence[RunRecord], *, commands: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    runs: Sequence[RunRecord],
+    *,
+    commands: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    benchmark: Mapping[str, Any] | None = None,
 ) -> str:
     """A page about one run, or about several side by side.
 
-    `commands` repeat what the page shows, `environment` says with what it was written.
+    `commands` repeat what the page shows, `environment` says with what it was written, and `benchmark` is what
+    `vcnef benchmark speed` wrote as JSON.
     """
     if not runs:
         raise ValueError("There is no run to report on: got none, expected at least one. Give a run folder.")
@@ -32,7 +39,7 @@ def build_report(
         "Parameters": sections.parameters,
         "Pictures": sections.pictures,
         **({"Spectra": sections.spectra} if any(run.spectra for run in runs) else {}),
-        "Timing": sections.timing,
+        "Timing": partial(timing, benchmark=benchmark),
         "Notes and warnings": sections.notes,
         "Environment": partial(sections.environment, facts=environment or {}),
         "Commands to repeat this": lambda runs: sections.repeat(commands),

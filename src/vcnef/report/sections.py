@@ -8,7 +8,7 @@ from typing import Any
 from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, listing, table
 from vcnef.report.numbers import NONE, TITLES, row_of, same_machine, same_test, shown
-from vcnef.report.record import RunRecord, dig
+from vcnef.report.record import Picture, RunRecord, dig
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -108,7 +108,7 @@ def training(runs: Runs) -> list[Html]:
 
 def error_over_time(runs: Runs) -> list[Html]:
     parts = [
-        figure(drawings.svg_uri(drawn), "nRMSE at each time of the test trajectories.")
+        figure(drawings.svg_uri(drawn), "nRMSE at each time: the mean of the test trajectories, and where most lie.")
         for drawn in drawings.error_over_time(runs)
     ]
     rows: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
@@ -188,52 +188,19 @@ def pictures(runs: Runs) -> list[Html]:
     for run in runs:
         if run.pictures and len(runs) > 1:
             parts.append(element("h3", run.name))
-        parts += [figure(drawings.png_uri(each.png), _of(run, runs, each.title), wide=True) for each in run.pictures]
+        parts += [_picture(each, run, runs) for each in run.pictures]
     return parts or [element("p", "Pictures need the data: give them with --data. Scattered points have none.")]
 
 
 def spectra(runs: Runs) -> list[Html]:
-    return [
-        figure(drawings.png_uri(each.png), _of(run, runs, each.title), wide=True)
-        for run in runs
-        for each in run.spectra
-    ]
+    return [_picture(each, run, runs) for run in runs for each in run.spectra]
 
 
-def timing(runs: Runs) -> list[Html]:
-    """The model's time beside the solver's, at every resolution that was judged."""
-    parts: list[Html] = []
-    for run in runs:
-        known = [run.found("result"), *run.results("space"), *run.results("time")]
-        costs = {(_sides(each), each["frames"]): each["cost"] for each in known if dig(each, "cost")}
-        if not costs:
-            continue
-        first = next(iter(costs.values()))
-        title = f"{first.get('samples')} trajectories at once on {first.get('device')}"
-        title = f"{run.name}: {title}" if len(runs) > 1 else title
-        header = ("points", "times", "model", "solver", "solver's nRMSE", "speed-up", "memory")
-        rows = [(points, str(frames), *_cost(cost)) for (points, frames), cost in sorted_by_size(costs)]
-        parts += [element("h3", title), table(header, rows, title)]
-    return parts or [element("p", NOT_JUDGED)]
-
-
-def sorted_by_size(costs: Mapping[tuple[str, int], Any]) -> list[tuple[tuple[str, int], Any]]:
-    return sorted(costs.items(), key=lambda item: (int(item[0][0].split(" ")[0]), item[0][1]))
-
-
-def _sides(result: Mapping[str, Any]) -> str:
-    return " × ".join(map(str, result["resolution"]))
-
-
-def _cost(cost: Mapping[str, Any]) -> list[Html]:
-    own, solver, memory = cost.get("seconds"), cost.get("solver_seconds"), cost.get("peak_memory")
-    return [
-        shown(own, numbers.seconds),
-        shown(solver, numbers.seconds),
-        shown(cost.get("solver_nrmse")),
-        shown(solver / own if own and solver else None, lambda value: f"{value:.3g}×"),
-        shown(memory, lambda value: f"{value / 2**20:.0f} MiB"),
-    ]
+def _picture(picture: Picture, run: RunRecord, runs: Runs) -> Html:
+    """As large as the curves of the page, which have no pixels."""
+    width = drawings.png_width(picture.png)
+    title = _of(run, runs, picture.title)
+    return figure(drawings.png_uri(picture.png), title, width=width, wide=width > drawings.PHONE)
 
 
 def notes(runs: Runs) -> list[Html]:

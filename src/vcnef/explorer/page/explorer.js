@@ -1,8 +1,9 @@
 // The explorer's page: controls make a question, the server answers, canvases show it. No library, no network.
 
 const find = id => document.getElementById(id);
-const POINTS = {1: [64, 128, 256, 512, 1024], 2: [16, 32, 64, 96, 128]};
-const TIMES = {1: [11, 21, 41, 81, 161], 2: [5, 11, 21, 41]};
+const POINTS = {1: [64, 128, 256, 512, 1024], 2: [16, 32, 64, 96, 128], 3: [8, 16, 24, 32]};
+const TIMES = {1: [11, 21, 41, 81, 161], 2: [5, 11, 21, 41], 3: [5, 11, 21]};
+const POWER = {1: "", 2: "²", 3: "³"};
 const MODES = 4;
 const DRAWN = 128;
 const PAUSE = 40; // milliseconds in which moves are gathered before the surrogate is asked
@@ -67,6 +68,7 @@ async function answer() {
     if (shown.solving) resting = setTimeout(solve, REST, shown);
     find("error").textContent = "";
     fitTime();
+    if (model.ndim === 3) fitSlice();
     draw();
   } catch (error) {
     if (wanted || error.status === 409) return;
@@ -119,16 +121,18 @@ function choose(number) {
   model.presets.forEach(name => option(find("preset"), name));
   find("preset").value = shape.preset;
   find("channel-row").hidden = model.channels.length === 1;
+  find("points").max = POINTS[model.ndim].length - 1;
   find("points").value = model.ndim === 1 ? 2 : 1;
   TIMES[model.ndim].forEach(count => option(find("times"), count, `${count} frames`));
-  find("times").value = model.ndim === 1 ? 41 : 11;
+  find("times").value = {1: 41, 2: 11, 3: 5}[model.ndim];
   [0.5, 1, 1.5, 2].forEach(part => {
     const last = Number((part * model.horizon).toPrecision(6));
     option(find("last"), last, `t = ${last}${part === 1 ? " (as trained)" : part > 1 ? " (beyond training)" : ""}`);
   });
   find("last").selectedIndex = 1;
   find("line-part").hidden = model.ndim !== 1;
-  find("pictures").classList.toggle("square", model.ndim === 2);
+  find("pictures").classList.toggle("square", model.ndim > 1);
+  find("slice-row").hidden = model.ndim !== 3;
   find("solve").hidden = model.ndim === 1 || !model.solver;
   find("parameters-part").hidden = !model.parameters.length;
   find("parameters").replaceChildren(...model.parameters.map(parameter));
@@ -201,13 +205,21 @@ function showShape() {
   find("reset").textContent = shape.drawn[name] ? "Remove what was drawn" : "Remove the waves";
   find("seed-row").hidden = shape.preset !== "random";
   find("modes-hint").textContent = `Add sine waves to ${name}:`;
-  find("points-value").textContent = POINTS[model.ndim][find("points").value] + (model.ndim === 2 ? "²" : "");
+  find("points-value").textContent = POINTS[model.ndim][find("points").value] + POWER[model.ndim];
 }
 
 function fitTime() {
   const slider = find("time");
   const part = slider.max > 0 ? slider.value / slider.max : 1;
   slider.max = shown.surrogate.shape[0] - 1;
+  slider.value = Math.round(part * slider.max);
+}
+
+// The slice stays at its place when the points change; at first it goes through the middle.
+function fitSlice() {
+  const slider = find("slice"), depth = shown.surrogate.shape[3];
+  const part = slider.max > 0 ? slider.value / slider.max : 0.5;
+  slider.max = depth - 1;
   slider.value = Math.round(part * slider.max);
 }
 
@@ -231,7 +243,7 @@ function play() {
 
 // ---------------------------------------------------------------- arrays
 
-// One channel of an answer, [t, x] or [t, x, y] as one flat array.
+// One channel of an answer, [t, x], [t, x, y] or [t, x, y, z] as one flat array.
 function field(answer, index) {
   const count = model.channels.length;
   if (count === 1) return answer.u;
@@ -439,12 +451,20 @@ function drawMap(canvas, values, across, up, [low, high], shades, {ends, labels,
   brush.fillText(short(high), left + inner * 0.75 + 6, height - 15);
 }
 
+// One time of a field over x and y; of a box the slice that is chosen.
+function plane(values, [, across, up, ...rest], index) {
+  const depth = model.ndim === 3 ? rest[0] : 1, count = across * up * depth;
+  const now = values.subarray(index * count, (index + 1) * count);
+  const slice = Number(find("slice").value);
+  return depth === 1 ? now : Float32Array.from({length: across * up}, (_, i) => now[i * depth + slice]);
+}
+
 function drawMaps(surrogate, solver, index) {
   const {shape: sizes, t} = shown.surrogate;
-  const line = model.ndim === 1, count = line ? surrogate.length : sizes[1] * sizes[2];
-  const part = values => values && (line ? values : values.subarray(index * count, (index + 1) * count));
+  const line = model.ndim === 1;
+  const part = values => values && (line ? values : plane(values, sizes, index));
   const [own, other] = [part(surrogate), part(solver)];
-  const [across, up] = line ? sizes : sizes.slice(1);
+  const [across, up] = line ? sizes : sizes.slice(1, 3);
   const last = t[t.length - 1];
   const layout = line
     ? {ends: [[0, last], model.domain[0]], labels: ["t", "x"], mark: (index + 0.5) / sizes[0]}
@@ -476,6 +496,10 @@ function draw() {
     item.textContent = text;
     return item;
   }));
+  if (model.ndim === 3) {
+    find("slice-value").textContent = `z = ${short(surrogate.x[2][find("slice").value])}`;
+    find("slice").setAttribute("aria-valuetext", find("slice-value").textContent);
+  }
   if (model.ndim === 1) drawLines(own, other, index);
   if (!pen) drawMaps(own, other, index);
 }
@@ -556,7 +580,8 @@ function picture() {
   brush.fillStyle = colour("text");
   brush.font = "14px system-ui, sans-serif";
   const values = Object.entries(shown.question.params).map(([name, value]) => `${name} = ${value}`);
-  brush.fillText([model.name, channel().name, ...values, find("time-value").textContent].join(", "), 16, 22);
+  brush.fillText([model.name, channel().name, ...values, find("time-value").textContent,
+    ...(model.ndim === 3 ? [find("slice-value").textContent] : [])].join(", "), 16, 22);
   const solved = shown.solver ? `, solver ${duration(shown.solver.ms)}, nRMSE ${find("nrmse").textContent}` : "";
   brush.fillText(`surrogate ${duration(shown.surrogate.ms)}${solved}`, 16, 42);
   for (const each of parts) {
@@ -582,7 +607,7 @@ function listen() {
   find("reset").addEventListener("click", () => { Object.assign(shape, {modes: {}, drawn: {}}); showShape(); ask(); });
   find("points").addEventListener("input", () => { showShape(); ask(); });
   for (const id of ["times", "last"]) find(id).addEventListener("change", ask);
-  find("time").addEventListener("input", draw);
+  for (const id of ["time", "slice"]) find(id).addEventListener("input", draw);
   find("play").addEventListener("click", play);
   find("solve").addEventListener("click", solveNow);
   for (const format of ["npz", "csv"]) find(`save-${format}`).addEventListener("click", () => save(format));
