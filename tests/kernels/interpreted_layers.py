@@ -20,7 +20,7 @@ def patch_with_index(tensor, scope):
 
 interpreter._patch_lang_tensor = patch_with_index
 torch.manual_seed(0)
-layers.TILES = {name: (16, 4, None) for name in layers.TILES} | {"mixing_backward": (64, 4, None)}
+layers.TILES = dict.fromkeys(layers.TILES, (16, 4, None)) | {"mixing_backward": (64, 4, None)}
 layers.HIDDEN = 32
 
 for sizes, shared in (((20, 2, 5, "gelu"), True), ((40, 4, 17, "relu"), False)):

@@ -26,7 +26,7 @@ def test_recorded_steps_learn_what_others_learn(model, optimiser, precision):
     assert found["plain_replays"] == 0
     # Three batches an epoch, one of them smaller; the first three of each shape are not replayed.
     assert (found["graphs"], found["replays"]) == (2, 8 * 3 - 2 * 3)
-    assert found["plain"][-1] < 0.9 * found["plain"][0]
+    assert found["plain"][-1] < 0.95 * found["plain"][0]
     assert found["recorded"] == pytest.approx(found["plain"], rel={"fp32": 1e-3, "bf16": 0.05}[precision])
     assert found["resumed"] == pytest.approx(found["recorded"], rel=1e-3)
 

@@ -25,20 +25,20 @@ from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, first_fo
 
 MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 8, 2, 128), Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 2))
 APPLY_TILINGS = (
+    Tiling(64, 64, 4, 2, 168),
     Tiling(128, 64, 8, 2, 128),
+    Tiling(64, 32, 4, 2, 168),
     Tiling(128, 64, 8, 3),
-    Tiling(128, 128, 8, 2),
-    Tiling(128, 32, 8, 3),
+    Tiling(64, 64, 4, 2),
 )
 MODULATE_TILINGS = (
-    Tiling(128, 32, 8, 2, 128),
-    Tiling(128, 64, 8, 2, 128),
     Tiling(64, 64, 4, 2, 168),
+    Tiling(128, 32, 8, 2, 128),
+    Tiling(64, 32, 4, 2, 128),
     Tiling(128, 64, 8, 3),
 )
-DECODE_TILINGS = (Tiling(128, 0, 8, 1, 128), Tiling(64, 0, 4, 1))
-"""The tilings worth trying, the one in use first; `benchmarks/kernels.py` times them. `apply` has none of 64 tokens and
-4 warps: its answers were wrong with those (Triton 3.6, H200; why is not known)."""
+DECODE_TILINGS = (Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 1, 128))
+"""The tilings worth trying, the one in use first; `benchmarks/kernels.py` times them."""
 
 
 def mix(
