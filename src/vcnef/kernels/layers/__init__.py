@@ -1,0 +1,20 @@
+"""The layers of a block as fused kernels with gradients, for training.
+
+With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones within a head, zeros between heads:
+
+    attention    K = φ(X Wk + bk),  k̄ = mean K,  G = KᵀX/s,  S = (G Wv + k̄ bvᵀ) ∘ m,  M = S Wo,
+                 Q = φ(X Wq + bq),  LN(X + (Q / (Q (k̄ ∘ m))) M + bo + extra)
+    modulation   LN(Y + (F ∘ C) W + b),  F = φ(Y Ws + bs), or given with Y for all times at once
+    mlp          LN(Z + W₂ act(W₁ Z + b₁) + b₂)
+
+Each is an operator of its own, which compilers leave as it is. Tokens come and go in the operands' type; norms, sums
+and the gradients of weights are in fp32. What is kept for the backward pass is, beside a layer's input, the input of
+its norm with mean 0 and variance 1; everything else is computed again there. What is right is what the modules of `nn`
+compute, and their gradients.
+"""
+
+from vcnef.kernels.layers.attention_layer import attention
+from vcnef.kernels.layers.mlp_layer import mlp
+from vcnef.kernels.layers.modulation_layer import modulation
+
+__all__ = ["attention", "mlp", "modulation"]

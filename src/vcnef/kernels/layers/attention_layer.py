@@ -1,0 +1,145 @@
+"""Attention with its norm, with gradients; equations in the folder's docstring."""
+
+# No postponed annotations here: they are what operators read their signatures from.
+
+from functools import cache
+from math import prod
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.kernels.layers.launch import (
+    Weights,
+    affine,
+    floats,
+    launch,
+    like,
+    pack,
+    summed,
+    tiles_of,
+    two_like,
+    weight_grad,
+)
+from vcnef.kernels.weights import padded
+
+
+def attention(
+    tokens: Float[Tensor, "*b s d"], extra: Float[Tensor, "*b s d"] | None, weights: Weights, heads: int, eps: float
+) -> Float[Tensor, "*b s d"]:
+    """`weights` of query, key, value, join and the norm; `extra` joins the attention's output."""
+    return _attention(tokens.contiguous(), like(extra, tokens), weights, pack(tokens, weights), heads, eps)[0]
+
+
+@torch.library.custom_op("vcnef::attention_layer", mutates_args=())
+def _attention(
+    tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    from vcnef.kernels import modulation_triton as inference
+    from vcnef.kernels.layers import attention_triton as kernels
+
+    found = _empty_attention(tokens)
+    out, standard, inverse, gram, state, mixing, key_mean = found
+    query, key, value, join, norm = affine(weights, packed)
+    points, width, rows = *tokens.shape[-2:], len(key_mean)
+    launch(
+        inference.mix, rows, tokens, gram, state, mixing, key_mean, key, value, join.weight, points,
+        D=width, HEAD=width // heads, BLOCK_D=padded(width),
+    )  # fmt: skip
+    launch(
+        kernels.attention, rows * tiles_of("attention", points), tokens, mixing, key_mean, extra, out, standard,
+        inverse, query, join.bias, norm, _same_head(width, heads, tokens.dtype, tokens.device), points, eps, D=width,
+    )  # fmt: skip
+    return found
+
+
+@_attention.register_fake
+def _(
+    tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
+) -> tuple[Tensor, ...]:
+    return _empty_attention(tokens)
+
+
+def _empty_attention(tokens: Tensor) -> tuple[Tensor, ...]:
+    *batch, points, width = tokens.shape
+    matrices = (tokens.new_empty(prod(batch), width, width) for _ in range(3))
+    return *two_like(tokens), floats(tokens, *batch, points), *matrices, floats(tokens, prod(batch), width)
+
+
+@torch.library.custom_op("vcnef::attention_layer_backward", mutates_args=())
+def _attention_backward(
+    grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], saved: list[Tensor], heads: int
+) -> list[Tensor]:
+    from vcnef.kernels.layers import attention_triton as kernels
+
+    standard, inverse, gram, state, mixing, key_mean = saved
+    query, key, value, join, norm = affine(weights, packed)
+    points, width, rows = *tokens.shape[-2:], len(key_mean)
+    tiles = tiles_of("attention_backward", points)
+    grad_total, grad_query, normalised = (torch.empty_like(tokens) for _ in range(3))
+    token_sums, mean_sums = floats(tokens, rows * tiles, 4 * width), floats(tokens, rows * tiles, width)
+    launch(
+        kernels.attention_backward, rows * tiles, grad, tokens, mixing, key_mean, standard, inverse, query, norm,
+        _same_head(width, heads, tokens.dtype, tokens.device), grad_total, grad_query, normalised,
+        token_sums, mean_sums, points, D=width,
+    )  # fmt: skip
+
+    per_row = (rows, points, width)
+    grad_mixing = normalised.view(per_row).mT @ grad_total.view(per_row)
+    grad_key_mean = mean_sums.view(rows, tiles, width).sum(1)
+    grad_state, grad_gram = torch.empty_like(mixing), torch.empty_like(mixing)
+    launch(
+        kernels.mixing_backward, rows, grad_mixing, grad_key_mean, value, join.weight, grad_state, grad_gram, points,
+        D=width, HEAD=width // heads,
+    )  # fmt: skip
+
+    tiles = tiles_of("keys_backward", points)
+    grad_tokens, grad_key = two_like(tokens)
+    key_sums = floats(tokens, rows * tiles, width)
+    launch(
+        kernels.keys_backward, rows * tiles, tokens, grad_gram, grad_key_mean, grad_total, grad_query, query.weight,
+        key, grad_tokens, grad_key, key_sums, points, D=width,
+    )  # fmt: skip
+    grad_value_bias = weight_grad(key_mean.to(tokens.dtype).unsqueeze(-1), grad_state).flatten()
+    return [
+        *(grad_tokens, grad_total, summed(token_sums), weight_grad(tokens, grad_query)),
+        *(weight_grad(tokens, grad_key), summed(key_sums)),
+        *(weight_grad(gram, grad_state), grad_value_bias, weight_grad(state, grad_mixing)),
+    ]
+
+
+@_attention_backward.register_fake
+def _(
+    grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], saved: list[Tensor], heads: int
+) -> list[Tensor]:
+    query, _, key, key_bias, value, value_bias, join, *_ = map(torch.empty_like, weights)
+    sums = floats(tokens, 4 * tokens.shape[-1])
+    return [*two_like(tokens), sums, query, key, key_bias, value, value_bias, join]
+
+
+def _save_attention(ctx: Any, inputs: tuple, output: tuple) -> None:
+    ctx.set_materialize_grads(False)
+    tokens, extra, weights, packed, ctx.heads, _ = inputs
+    ctx.extra = extra is not None
+    ctx.save_for_backward(tokens, *weights, *packed, *output[1:])
+
+
+def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
+    tokens, *saved = ctx.saved_tensors
+    weights, packed, saved = saved[:10], saved[10:14], saved[14:]
+    found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
+    grad_tokens, grad_extra, sums, query, key, key_bias, value, value_bias, join = found
+    scale, shift, join_bias, query_bias = sums.chunk(4)
+    grads = [query, query_bias, key, key_bias, value, value_bias, join, join_bias, scale, shift]
+    return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
+
+
+@cache
+def _same_head(width: int, heads: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """m: ones within a head, zeros between heads."""
+    head = torch.arange(width, device=device) // (width // heads)
+    return (head[:, None] == head).to(dtype)
+
+
+_attention.register_autograd(_differentiate_attention, setup_context=_save_attention)

@@ -1,0 +1,197 @@
+"""The kernels of the attention layer, but for `mix`, which inference has too; imported only where one of them runs."""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm, put_sums
+from vcnef.kernels.parts_triton import (
+    add,
+    cast,
+    columns,
+    dot,
+    matrix,
+    pairs,
+    positive,
+    product,
+    put,
+    reverse,
+    scaled,
+    sums,
+    times,
+    vector,
+    weight,
+    within_heads,
+)
+
+
+@triton.jit(do_not_specialize=["points", "eps"])
+@no_type_check
+def attention(
+    tokens,
+    mixing,
+    key_mean,
+    extra,
+    out,
+    standard,
+    inverse,
+    query,
+    join_bias,
+    layer_norm,
+    heads,
+    points,
+    eps,
+    D: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    tiles = tl.cdiv(points, BLOCK_S)
+    row = (tl.program_id(0) // tiles).to(tl.int64)
+    first = tl.program_id(0) % tiles * BLOCK_S
+    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
+    where = row * points + first
+    at = where * D
+    x = matrix(tokens + at, rows, feature, left, D)
+    queries = positive(product(x, query, feature, feature, D, D))
+    # A sum within each head, as a product with ones there.
+    normaliser = dot(times(queries, vector(key_mean + row * D, feature, D)), weight(heads, feature, feature, D, D))
+    weights = times(queries, _inverse(normaliser, _floor(feature, points, D)))
+    total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
+    total = add(total, vector(join_bias, feature, D))
+    if extra is not None:
+        total = add(total, cast(matrix(extra + at, rows, feature, left, D), tl.float32))
+    put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
+
+
+@triton.jit(do_not_specialize=["points"])
+@no_type_check
+def attention_backward(
+    grad,
+    tokens,
+    mixing,
+    key_mean,
+    standard,
+    inverse,
+    query,
+    layer_norm,
+    heads,
+    grad_total,
+    grad_query,
+    normalised,
+    token_sums,
+    mean_sums,
+    points,
+    D: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    """As far as M and k̄; `normalised` is Q / (Q (k̄ ∘ m)), of which the gradient of M is made."""
+    tiles = tl.cdiv(points, BLOCK_S)
+    program = tl.program_id(0).to(tl.int64)
+    row, first = program // tiles, program % tiles * BLOCK_S
+    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
+    operands = query.weight.dtype.element_ty
+    where = row * points + first
+    at = where * D
+    total = norm_backward(
+        grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 4 * D, rows, left, feature, D
+    )
+    total = cast(total, operands)
+    put(grad_total + at, total, rows, feature, left, D)
+
+    x = matrix(tokens + at, rows, feature, left, D)
+    queries = positive(product(x, query, feature, feature, D, D))
+    mean, ones = vector(key_mean + row * D, feature, D), weight(heads, feature, feature, D, D)
+    inverse_sum = _inverse(dot(times(queries, mean), ones), _floor(feature, points, D))
+    weights = times(queries, inverse_sum)
+    put(normalised + at, weights, rows, feature, left, D)
+    back = times(dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D))), inverse_sum)
+    # The gradient of the normaliser is the same for all features of a head.
+    shared = dot(times(back, weights), ones)
+    put_sums(mean_sums + program * D, scaled(times(queries, shared), -1.0), feature, D)
+    back = add(back, scaled(times(mean, shared), -1.0))
+    back = times(back, positive_slope(queries))
+    put(grad_query + at, back, rows, feature, left, D)
+    put_sums(token_sums + program * 4 * D + 3 * D, back, feature, D)
+
+
+@triton.jit(do_not_specialize=["points"])
+@no_type_check
+def mixing_backward(
+    grad_mixing,
+    grad_key_mean,
+    value,
+    join_weight,
+    grad_state,
+    grad_gram,
+    points,
+    D: tl.constexpr,
+    HEAD: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    """One program per sample and time, from the gradients of M and k̄ to those of Kᵀ X and of the sum of K."""
+    row = tl.program_id(0).to(tl.int64)
+    feature, whole = columns(D), tl.arange(0, BLOCK_S)
+    share = 1.0 / points
+    grad = matrix(grad_mixing + row * D * D, whole, feature, D, D)
+    state = dot(grad, reverse(weight(join_weight, feature, feature, D, D)))
+    state = within_heads(state, whole, feature, HEAD)
+    put(grad_state + row * D * D, state, whole, feature, D, D)
+    gram = dot(state, reverse(weight(value.weight, feature, feature, D, D)))
+    put(grad_gram + row * D * D, scaled(gram, share), whole, feature, D, D)
+    mean = tl.load(grad_key_mean + row * D + whole, mask=whole < D, other=0.0)
+    mean += sums(times(state, vector(value.bias, feature, D)))
+    tl.store(grad_key_mean + row * D + whole, mean * share, mask=whole < D)
+
+
+@triton.jit(do_not_specialize=["points"])
+@no_type_check
+def keys_backward(
+    tokens,
+    grad_gram,
+    grad_key_sum,
+    grad_total,
+    grad_query,
+    query_weight,
+    key,
+    grad_tokens,
+    grad_key,
+    key_sums,
+    points,
+    D: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    """Through Kᵀ X and the sum of K, and with them all of the tokens' gradient."""
+    tiles = tl.cdiv(points, BLOCK_S)
+    program = tl.program_id(0).to(tl.int64)
+    row, first = program // tiles, program % tiles * BLOCK_S
+    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
+    at = (row * points + first) * D
+    x = matrix(tokens + at, rows, feature, left, D)
+    gram = weight(grad_gram + row * D * D, feature, feature, D, D)
+    key_weight = weight(key.weight, feature, feature, D, D)
+    keys = positive(add(dot(x, key_weight), vector(key.bias, feature, D)))
+    back = add(dot(x, reverse(gram)), vector(grad_key_sum + row * D, feature, D))
+    back = times(back, positive_slope(keys))
+    # Tokens beyond the last have keys, but no gradient.
+    back = [tl.where((rows < left)[:, None], each, 0.0) for each in back]
+    put(grad_key + at, back, rows, feature, left, D)
+    put_sums(key_sums + program * D, back, feature, D)
+    total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)
+    query_back = reverse(weight(query_weight, feature, feature, D, D))
+    total = dot(matrix(grad_query + at, rows, feature, left, D), query_back, total)
+    total = dot(back, reverse(key_weight), total)
+    total = dot(keys, gram, total)
+    put(grad_tokens + at, total, rows, feature, left, D)
+
+
+@triton.jit
+@no_type_check
+def _inverse(x, floor):
+    return [1.0 / (pair[0] + pair[1]) for pair in pairs(x, floor)]
+
+
+@triton.jit
+@no_type_check
+def _floor(feature, points, D: tl.constexpr):
+    """What keeps normalisers away from zero; padding belongs to no head, so there it is all they have."""
+    return [tl.where(each < D, 1e-6 / points, 1.0)[None, :] for each in feature]

@@ -1,0 +1,66 @@
+"""What the kernels of all layers share: the norm at their end, and sums over tokens; imported only where one runs.
+
+A backward kernel computes again what is cheaper to compute than to store, and writes the gradients of all affine maps'
+outputs: products over tokens then make the weights' gradients of them. Sums over tokens are written per program.
+"""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from vcnef.kernels.parts_triton import add, cast, inside, matrix, pairs, put, sums, times, vector
+
+
+@triton.jit
+@no_type_check
+def put_norm(x, out, standard, inverse, affine, rows, left, feature, eps, D: tl.constexpr):
+    """LN(x), and what its gradient needs: x with mean 0 and variance 1, and 1 over the deviation."""
+    mean = sums(x) * (1.0 / D)
+    centred = _only_inside([each - mean[:, None] for each in x], feature, D)
+    scale = tl.rsqrt(sums(times(centred, centred)) * (1.0 / D) + eps)
+    unit = [each * scale[:, None] for each in centred]
+    tl.store(inverse + rows, scale, mask=rows < left)
+    put(standard, unit, rows, feature, left, D)
+    affine_out = add(times(unit, vector(affine.weight, feature, D)), vector(affine.bias, feature, D))
+    put(out, affine_out, rows, feature, left, D)
+
+
+@triton.jit
+@no_type_check
+def norm_backward(grad, standard, inverse, affine, norm_sums, rows, left, feature, D: tl.constexpr):
+    """The gradient of LN's input; also the sums over tokens that are the gradients of its scale and shift, and of a
+    bias before it."""
+    g = cast(matrix(grad, rows, feature, left, D), tl.float32)
+    unit = cast(matrix(standard, rows, feature, left, D), tl.float32)
+    put_sums(norm_sums, times(g, unit), feature, D)
+    put_sums(norm_sums + D, g, feature, D)
+    g = times(g, vector(affine.weight, feature, D))
+    mean, slope = sums(g) * (1.0 / D), sums(times(g, unit)) * (1.0 / D)
+    scale = tl.load(inverse + rows, mask=rows < left, other=0.0)
+    back = [(pair[0] - mean[:, None] - pair[1] * slope[:, None]) * scale[:, None] for pair in pairs(g, unit)]
+    back = _only_inside(back, feature, D)
+    put_sums(norm_sums + 2 * D, back, feature, D)
+    return back
+
+
+@triton.jit
+@no_type_check
+def _only_inside(x, feature, D: tl.constexpr):
+    return [tl.where(pair[1][None, :], pair[0], 0.0) for pair in pairs(x, inside(feature, D))]
+
+
+@triton.jit
+@no_type_check
+def put_sums(pointer, x, feature, SIZE: tl.constexpr):
+    """Sums over the rows of a tile."""
+    within = inside(feature, SIZE)
+    for part in tl.static_range(len(x)):
+        tl.store(pointer + feature[part], tl.sum(x[part], 0), mask=within[part])
+
+
+@triton.jit
+@no_type_check
+def positive_slope(value):
+    """φ' in terms of φ."""
+    return [tl.minimum(each, 1.0) for each in value]
