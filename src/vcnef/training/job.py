@@ -27,6 +27,10 @@ RANDOM_TIMES = 16
 """At which the equation is then to hold, unless the number of times is given: between times that are always the same, a
 network learns to break it."""
 
+MANY_BATCHES = 10
+"""From so many on, an epoch leaves out the trajectories that would make a smaller one at its end, others each time: a
+second shape would have to be compiled and recorded for it."""
+
 
 @dataclass(eq=False)
 class Job:
@@ -62,7 +66,8 @@ def prepare(
     objective = objective or default_objective(recipe, surrogate, queries)
     shard, device, size = (fabric.global_rank, fabric.world_size), fabric.device, share(recipe, fabric)
     views = {"queries": queries, "symmetries": symmetries, "scaling": surrogate.scaling}
-    batches = Batches(train, size, device=device, seed=recipe.seed, shard=shard, **views)
+    whole = len(train) // fabric.world_size >= MANY_BATCHES * size
+    batches = Batches(train, size, device=device, seed=recipe.seed, shard=shard, drop_last=whole, **views)
     judged = None if valid is None else Batches(valid, size, device=device, seed=None, shard=shard)
     average = Average(model, recipe.ema) if recipe.ema else None
     losses = torch.zeros((), device=device)
