@@ -6,6 +6,7 @@ import torch
 import xarray as xr
 
 from vcnef.data import from_arrays
+from vcnef.grid import cell_centres
 
 
 def test_an_array_alone_gets_names_times_and_a_grid():
@@ -96,3 +97,13 @@ ONES = np.ones((3, 5, 4, 1))
 def test_messages(arguments, message):
     with pytest.raises(ValueError, match=message):
         from_arrays(**({"u": ONES} | arguments))
+
+
+def test_the_box_gives_the_points_back_and_is_short_where_noise_alone_makes_it_long():
+    x = np.linspace(0, 1, 48, endpoint=False)
+    problem = from_arrays(np.zeros((2, 3, 48, 1)), x=x).problem
+    assert np.allclose(cell_centres(problem.domain, (48,))[:, 0], x, rtol=0, atol=1e-7)
+    assert problem.domain[0][0] == pytest.approx(-1 / 96, rel=1e-12)
+    for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 16.0)):
+        centres = cell_centres(((low, high),), (1000,))[:, 0]
+        assert from_arrays(np.zeros((2, 3, 1000, 1)), x=centres).problem.domain == ((low, high),)

@@ -138,14 +138,15 @@ def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
 
 
 def box(line: np.ndarray) -> tuple[float, float]:
-    """The interval whose cells have these centres, to the six digits that single precision leaves."""
+    """The interval whose cells have these centres; 0.99999994 is 1, for coordinates are often of single precision."""
     if len(line) < 2 or not np.isfinite(line).all() or (np.diff(line) <= 0).any():
         raise ValueError(f"x has an axis of {len(line)} points that is not increasing; expected two or more, sorted.")
-    half = (float(line[-1]) - float(line[0])) / (len(line) - 1) / 2
-    return round_digits(float(line[0]) - half, 2 * half), round_digits(float(line[-1]) + half, 2 * half)
+    first, last = float(line[0]), float(line[-1])
+    half, noise = (last - first) / (len(line) - 1) / 2, 1e-6 * max(abs(first), abs(last))
+    return round_digits(first - half, noise), round_digits(last + half, noise)
 
 
-def round_digits(value: float, scale: float) -> float:
-    """Rounded to a thousandth of `scale`, if that is all that separates it from a shorter number."""
-    short = float(f"{value:.6g}") if abs(value) > 1e-3 * scale else 0.0
-    return short if abs(short - value) < 1e-3 * scale else value
+def round_digits(value: float, noise: float) -> float:
+    """To four digits, if noise is all that separates it from such a number."""
+    short = float(f"{value:.4g}") if abs(value) > noise else 0.0
+    return short if abs(short - value) <= noise else value
