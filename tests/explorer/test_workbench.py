@@ -1,11 +1,14 @@
 """One computation at a time, the newest question of each page; and which models can be explored."""
 
+from copy import copy
+from dataclasses import replace
 from threading import Event, Thread
 
 import pytest
 
 from vcnef.explorer import Workbench
 from vcnef.explorer.turns import PAGES, OutdatedQuestionError, Turns
+from vcnef.explorer.workbench import find_equation
 
 
 class Asker(Thread):
@@ -75,3 +78,15 @@ def test_few_pages_are_remembered():
 def test_there_must_be_a_model():
     with pytest.raises(ValueError, match="There is no model to explore"):
         Workbench({})
+
+
+def test_the_solver_is_of_the_generation_that_made_the_data(surrogates):
+    def generation(domain, **provenance):
+        surrogate = copy(surrogates["burgers"])
+        surrogate.problem, surrogate.provenance = replace(surrogate.problem, domain=(domain,)), provenance
+        return find_equation(surrogate).generation
+
+    shifted = (-1.004, 0.996)  # by a stride
+    assert generation(shifted, generated={"generation": "2022"}) == "2022"
+    assert generation(shifted) == "documented"
+    assert generation((-1.0, 1.0)) == "2022"

@@ -140,12 +140,15 @@ class Workbench:
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:
-    """The equation whose solver made such data: of the generation that has the surrogate's domain."""
+    """The equation whose solver made such data: of the generation that the model's folder names, or else of the one
+    that has its domain."""
     problem = surrogate.problem
     if problem.name not in EQUATIONS or not problem.periodic:
         return None
-    both = [equation(problem.name, generation=each) for each in ("documented", "2022")]
-    known = next((each for each in both if each.problem.domain == problem.domain), both[0])
+    both = {each: equation(problem.name, generation=each) for each in ("documented", "2022")}
+    made = surrogate.provenance.get("generated", {}).get("generation")
+    alike = (name for name, each in both.items() if each.problem.domain == problem.domain)
+    known = both[made if made in both else next(alike, "documented")]
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
     return known if fits else None
 
