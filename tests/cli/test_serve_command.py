@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
@@ -38,7 +39,10 @@ def same_threads():
 def test_serve_and_stop(run):
     script = "import sys; from vcnef.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-u", "-c", script, "serve", str(run), "--port", "0", "--no-open", "--device", "cpu"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # Tests that run in the background of a shell ignore this signal, and so would what they start.
+    listening = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, preexec_fn=listening) as process:
         try:
             said = process.stdout.readline()
             (url,) = re.findall(r"at (http://127\.0\.0\.1:\d+/) ", said)
