@@ -16,6 +16,15 @@ def seeded():
     torch.manual_seed(0)
 
 
+@pytest.fixture(scope="session")
+def one_thread():
+    """From here on, for tests that share few cores."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture
 def vcnef(capsys):
     """The command, run in this process: exit code, standard output and standard error."""

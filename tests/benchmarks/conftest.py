@@ -5,18 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """The tests share few cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def few_cores(one_thread):
+    """Every test here."""
 
 
 @pytest.fixture(scope="session")

@@ -25,12 +25,8 @@ PROBLEMS = {
 
 
 @pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """The tests share few cores."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+def few_cores(one_thread):
+    """Every test here."""
 
 
 def build(name: str) -> Surrogate:

@@ -7,6 +7,7 @@ from twins_of_layers import cases, change, values_and_gradients
 import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels.layers import launch
+from vcnef.kernels.weights import Tiling
 from vcnef.nn import blocks, modulation
 
 # Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses.
@@ -20,7 +21,8 @@ def patch_with_index(tensor, scope):
 
 interpreter._patch_lang_tensor = patch_with_index
 torch.manual_seed(0)
-launch.TILES |= dict.fromkeys(launch.TILES, (16, 4, None)) | {"mixing_backward": (64, 4, None)}
+small, square = Tiling(16, 64, 4, 2), Tiling(64, 0, 4, 2)
+launch.TILINGS |= dict.fromkeys(launch.TILINGS, small) | {"mixing_backward": square}
 
 for sizes, shared in (((20, 2, 5, "gelu"), True), ((40, 4, 17, "relu"), False)):
     for name, layer, twin, inputs in cases(*sizes, shared=shared, times=2 if shared else 1):
@@ -42,7 +44,7 @@ expected = gradients(model)
 blocks.training_operands = modulation.training_operands = lambda block, tokens: torch.float32
 
 
-class Tiles(dict):
+class Tilings(dict):
     """Remembers the kernels that were launched."""
 
     def __getitem__(self, name):
@@ -50,8 +52,8 @@ class Tiles(dict):
         return super().__getitem__(name)
 
 
-launched, launch.TILES = set(), Tiles(launch.TILES)
+launched, launch.TILINGS = set(), Tilings(launch.TILINGS)
 for function in (model, torch.compile(model, fullgraph=True, backend="aot_eager")):
     launched.clear()
     assert max(change(*pair) for pair in zip(gradients(function), expected, strict=True)) < 1e-4
-    assert launched == set(launch.TILES)
+    assert launched == set(launch.TILINGS)

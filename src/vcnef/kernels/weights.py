@@ -31,7 +31,12 @@ class Affine(NamedTuple):
         """From `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in fp32."""
         if weight.ndim == 1:
             return cls(weight.float(), bias.float())
-        return cls(weight.mT.to(operands, copy=True, memory_format=torch.contiguous_format), bias.float())
+        return cls(as_operand(weight, operands), bias.float())
+
+
+def as_operand(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """A copy of the matrix of `nn.Linear`, stored `in out`."""
+    return weight.mT.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 @dataclass(frozen=True)

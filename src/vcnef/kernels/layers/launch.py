@@ -8,22 +8,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcnef.kernels.weights import Affine
+from vcnef.kernels.weights import Affine, Tiling, as_operand
 
-TILES = {
-    "mix": (64, 8, 128),
-    "attention": (64, 4, 168),
-    "attention_backward": (64, 4, None),
-    "mixing_backward": (128, 4, None),
-    "keys_backward": (64, 4, 168),
-    "modulation": (64, 4, 168),
-    "modulation_backward": (64, 4, None),
-    "mlp": (128, 8, 128),
-    "mlp_backward": (64, 4, None),
+TILINGS = {
+    "mix": Tiling(64, 0, 8, 2, 128),
+    "attention": Tiling(64, 0, 4, 2, 168),
+    "attention_backward": Tiling(64, 0, 4, 2),
+    "mixing_backward": Tiling(128, 0, 4, 2),
+    "keys_backward": Tiling(64, 0, 4, 2, 168),
+    "modulation": Tiling(64, 0, 4, 2, 168),
+    "modulation_backward": Tiling(64, 0, 4, 2),
+    "mlp": Tiling(128, 64, 8, 2, 128),
+    "mlp_backward": Tiling(64, 64, 4, 2),
 }
-"""Tokens of a tile, warps, and the most registers of a thread, as measured on an H200 at width 96."""
-HIDDEN = 64
-"""Hidden features at a time."""
+"""Of each kernel, as measured on an H200 at width 96."""
 
 Weights = list[Tensor]
 """Weight and bias, weight and bias, … of `nn.Linear` and `nn.LayerNorm`, as they are stored there."""
@@ -31,19 +29,18 @@ Weights = list[Tensor]
 
 def launch(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
     """Start a kernel in the tiles that suit it."""
-    tokens, warps, registers = TILES[kernel.__name__]
-    tile = {"BLOCK_S": tokens, "num_warps": warps, "num_stages": 2, "maxnreg": registers}
+    tiling = TILINGS[kernel.__name__]
     with torch.cuda.device_of(given[0]):
-        kernel[(programs,)](*given, **sizes, **tile)
+        kernel[(programs,)](*given, **sizes, BLOCK_S=tiling.tokens, **tiling.launch)
 
 
 def tiles_of(name: str, points: int) -> int:
-    return -(-points // TILES[name][0])
+    return -(-points // TILINGS[name].tokens)
 
 
 def pack(tokens: Tensor, weights: list[Tensor]) -> list[Tensor]:
     """Matrices as operands, stored `in out`; once for both passes."""
-    return [each.detach().to(tokens.dtype).mT.contiguous() for each in weights if each.ndim == 2]
+    return [as_operand(each.detach(), tokens.dtype) for each in weights if each.ndim == 2]
 
 
 def affine(weights: list[Tensor], packed: list[Tensor]) -> list[Affine]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.kernels.layers.launch import (
-    HIDDEN,
+    TILINGS,
     Weights,
     affine,
     floats,
@@ -36,7 +36,7 @@ def _mlp(
 
     found = _empty_mlp(tokens)
     count = found[-1].numel()
-    sizes = _mlp_sizes(weights, activation)
+    sizes = _mlp_sizes("mlp", weights, activation)
     launch(kernels.mlp, tiles_of("mlp", count), tokens, *found, *affine(weights, packed), count, eps, **sizes)
     return found
 
@@ -71,8 +71,8 @@ def _mlp_backward(
     inner, grad_inner = (tokens.new_empty(count, hidden) for _ in range(2))
     token_sums = floats(tokens, programs, 3 * width + hidden)
     launch(
-        kernels.mlp_backward, programs, grad, tokens, standard, inverse, *affine(weights, packed),
-        grad_tokens, grad_total, inner, grad_inner, token_sums, count, **_mlp_sizes(weights, activation),
+        kernels.mlp_backward, programs, grad, tokens, standard, inverse, *affine(weights, packed), grad_tokens,
+        grad_total, inner, grad_inner, token_sums, count, **_mlp_sizes("mlp_backward", weights, activation),
     )  # fmt: skip
     return [grad_tokens, summed(token_sums), weight_grad(tokens, grad_inner), weight_grad(inner, grad_total)]
 
@@ -91,9 +91,10 @@ def _(
     return [torch.empty_like(tokens), floats(tokens, 3 * len(narrow_bias) + len(widen_bias)), widen, narrow]
 
 
-def _mlp_sizes(weights: list[Tensor], activation: str) -> dict[str, Any]:
+def _mlp_sizes(kernel: str, weights: list[Tensor], activation: str) -> dict[str, Any]:
     hidden, width = weights[0].shape
-    return {"D": width, "HIDDEN": hidden, "GELU": activation == "gelu", "BLOCK_H": min(HIDDEN, padded(hidden))}
+    at_a_time = min(TILINGS[kernel].hidden, padded(hidden))
+    return {"D": width, "HIDDEN": hidden, "GELU": activation == "gelu", "BLOCK_H": at_a_time}
 
 
 def _save_mlp(ctx: Any, inputs: tuple, output: tuple) -> None:
