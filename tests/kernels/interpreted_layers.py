@@ -8,7 +8,7 @@ import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import Tiling
-from vcnef.nn import blocks, modulation
+from vcnef.nn import blocks, modulation, norms
 
 # Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses.
 patch = interpreter._patch_lang_tensor
@@ -29,20 +29,6 @@ for sizes, shared in (((20, 2, 5, "gelu"), True), ((40, 4, 17, "relu"), False)):
         pairs = zip(values_and_gradients(layer, inputs), values_and_gradients(twin, inputs), strict=True)
         assert max(change(*pair) for pair in pairs) < 1e-5, (name, sizes)
 
-model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2, local=1, sides=(8,))
-for block in (*list(model.blocks)[:-1], *model.modulations):
-    torch.nn.init.normal_(block.local.weight, std=0.3)
-inputs = torch.randn(2, 8, 1), cell_centres(((0.0, 1.0),), (8,)), torch.rand(2)
-weights = list(model.parameters())
-
-
-def gradients(function):
-    return torch.autograd.grad(function(*inputs).square().mean(), weights)
-
-
-expected = gradients(model)
-blocks.training_operands = modulation.training_operands = lambda block, tokens: torch.float32
-
 
 class Tilings(dict):
     """Remembers the kernels that were launched."""
@@ -53,7 +39,34 @@ class Tilings(dict):
 
 
 launched, launch.TILINGS = set(), Tilings(launch.TILINGS)
-for function in (model, torch.compile(model, fullgraph=True, backend="aot_eager")):
-    launched.clear()
-    assert max(change(*pair) for pair in zip(gradients(function), expected, strict=True)) < 1e-4
-    assert launched == set(launch.TILINGS)
+NORM = {"residual", "residual_backward"}
+
+
+def compare(model, sides, fused, expected_launches):
+    """Gradients with the kernels, eager and compiled, against those of the plain code."""
+    for block in (*list(model.blocks)[:-1], *model.modulations):
+        torch.nn.init.normal_(block.local.weight, std=0.3)
+    inputs = torch.randn(2, *sides, 1), cell_centres(((0.0, 1.0),) * len(sides), sides), torch.rand(2)
+
+    def gradients(function):
+        return torch.autograd.grad(function(*inputs).square().mean(), list(model.parameters()))
+
+    switch(fused=False, half=False)
+    expected = gradients(model)
+    switch(fused=fused, half=True)
+    for function in (model, torch.compile(model, fullgraph=True, backend="aot_eager")):
+        launched.clear()
+        assert max(change(*pair) for pair in zip(gradients(function), expected, strict=True)) < 1e-4
+        assert launched == expected_launches
+
+
+def switch(*, fused, half):
+    """Whether blocks train as kernels, and norms: as if autocasting had chosen single precision."""
+    blocks.training_operands = modulation.training_operands = lambda *_: torch.float32 if fused else None
+    norms.half_precision = lambda *_: torch.float32 if half else None
+
+
+sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}
+compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS))
+patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **sizes)
+compare(patched, (4, 4), False, NORM)

@@ -9,7 +9,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
-from vcnef.nn import blocks, modulation
+from vcnef.nn import blocks, modulation, norms
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
 
@@ -30,28 +30,54 @@ def test_layers_agree_with_their_twins(width, heads, points, shared, dtype):
         assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[dtype], name
 
 
-def train(monkeypatch, *, fused, steps=40):
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("width", [200, 256, 1024])
+def test_norms_of_wide_tokens_agree_with_their_twins(width, dtype):
+    torch.manual_seed(0)
+    cases = twins.cases(width, 1, 77, "gelu", device="cuda")
+    for name, layer, twin, inputs in (case for case in cases if case[0].startswith("residual")):
+        rounded = [each.to(dtype).float() for each in inputs]
+        found = twins.values_and_gradients(layer, rounded, dtype)
+        pairs = zip(found, twins.values_and_gradients(twin, rounded), strict=True)
+        assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[dtype], name
+
+
+def train(monkeypatch, sides, *, fused, steps=40, **options):
     """Losses of a small model under autocast."""
     torch.manual_seed(0)
-    if not fused:
-        for module in (blocks, modulation):
-            monkeypatch.setattr(module, "training_operands", lambda block, tokens: None)
-    model = vcnef.build("vcnef", ndim=1, channels=1, local=1, sides=(64,)).cuda()
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
-    u0, grid, t = torch.randn(8, 64, 1).cuda(), cell_centres(((0.0, 1.0),), (64,)).cuda(), torch.rand(4).cuda()
-    target = u0.unsqueeze(1).roll(3, dims=2).expand(8, 4, 64, 1)
-    losses = []
-    for _ in range(steps):
-        optimiser.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16):
-            loss = (model(u0, grid, t) - target).square().mean()
-        loss.backward()
-        optimiser.step()
-        losses.append(float(loss))
+    with monkeypatch.context() as patch:
+        if not fused:
+            for module in (blocks, modulation):
+                patch.setattr(module, "training_operands", lambda block, tokens: None)
+            patch.setattr(norms, "half_precision", lambda tokens: None)
+        model = vcnef.build("vcnef", ndim=len(sides), channels=1, local=1, sides=sides, **options).cuda()
+        optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+        grid, t = cell_centres(((0.0, 1.0),) * len(sides), sides).cuda(), torch.rand(4).cuda()
+        u0 = torch.randn(8, *sides, 1).cuda()
+        target = u0.unsqueeze(1).roll(3, dims=2).expand(8, 4, *sides, 1)
+        losses = []
+        for _ in range(steps):
+            optimiser.zero_grad()
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = (model(u0, grid, t) - target).square().mean()
+            loss.backward()
+            optimiser.step()
+            losses.append(float(loss))
     return torch.tensor(losses)
 
 
-def test_a_model_learns_with_them_as_without(monkeypatch):
-    fused, plain = train(monkeypatch, fused=True), train(monkeypatch, fused=False)
+@pytest.mark.parametrize(("sides", "options"), [((64,), {}), ((16, 16), {"patches": (4,), "modulations": 2})])
+def test_a_model_learns_with_them_as_without(sides, options, monkeypatch):
+    fused, plain = (train(monkeypatch, sides, fused=fused, **options) for fused in (True, False))
     assert not torch.equal(fused, plain)
     torch.testing.assert_close(fused, plain, rtol=0.05, atol=0)
+
+
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 1e-3), ("bf16", 1e-2)])
+def test_a_model_too_wide_for_kernels_of_whole_blocks_answers_in_half_precision(precision, bound):
+    torch.manual_seed(0)
+    model = vcnef.build("vcnef", ndim=2, channels=1).cuda().eval()
+    inputs = torch.randn(2, 64, 64, 1).cuda(), cell_centres(((0.0, 1.0),) * 2, (64, 64)).cuda(), torch.rand(3).cuda()
+    expected, found = (model.predict(*inputs, precision=name) for name in ("fp32", precision))
+    assert found.dtype == torch.float32
+    assert 0 < twins.change(found, expected) < bound

@@ -36,6 +36,10 @@ def mlp(tokens, weights, activation):
     return F.layer_norm(tokens + F.linear(hidden, narrow, narrow_bias), tokens.shape[-1:], scale, shift, EPS)
 
 
+def residual(tokens, update, weights):
+    return F.layer_norm(tokens if update is None else tokens + update, tokens.shape[-1:], *weights, EPS)
+
+
 def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, device="cpu"):
     """Name, layer, twin and inputs of every layer, in every way that it may be asked."""
 
@@ -83,6 +87,18 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
         lambda x, *w: layers.mlp(x, list(w), activation, EPS),
         lambda x, *w: mlp(x, w, activation),
         [tokens, *widened],
+    )
+    yield (
+        "residual",
+        lambda x, u, *w: layers.residual(x, u, list(w), EPS),
+        lambda x, u, *w: residual(x, u, w),
+        [tokens, extra, *norm],
+    )
+    yield (
+        "residual without an update",
+        lambda x, *w: layers.residual(x, None, list(w), EPS),
+        lambda x, *w: residual(x, None, w),
+        [tokens, *norm],
     )
 
 

@@ -16,6 +16,9 @@ log = logging.getLogger(__name__)
 WIDEST = 128
 """Width up to which a tile of tokens stays in registers; cuBLAS serves wider models well."""
 
+WIDEST_NORM = 1024
+"""The same where nothing but a norm is computed of it."""
+
 CAPABILITIES = {(8, 0), (9, 0), (10, 0), (10, 3)}
 """NVIDIA's data-centre GPUs since A100; others have less shared memory than the tilings take."""
 
@@ -101,14 +104,14 @@ def first_for(width: int, tilings: tuple[Tiling, ...]) -> Tiling:
     return next(each for each in tilings if each.registers is None or width <= 96)
 
 
-def usable(tokens: Tensor, heads: int = 1) -> bool:
+def usable(tokens: Tensor, heads: int = 1, widest: int = WIDEST) -> bool:
     """Whether the kernels can serve these tokens here; if not, the log says why, once, at level debug."""
-    return tokens.numel() > 0 and _serves(tokens.device, tokens.dtype, tokens.shape[-1], heads)
+    return tokens.numel() > 0 and _serves(tokens.device, tokens.dtype, tokens.shape[-1], heads, widest)
 
 
 @torch.compiler.assume_constant_result
-def _serves(device: torch.device, dtype: torch.dtype, width: int, heads: int) -> bool:
-    reason = _obstacle(device, dtype, width, heads)
+def _serves(device: torch.device, dtype: torch.dtype, width: int, heads: int, widest: int) -> bool:
+    reason = _obstacle(device, dtype, width, heads, widest)
     if reason is not None:
         _say_once(reason)
     return reason is None
@@ -124,7 +127,7 @@ def padded(size: int) -> int:
     return max(16, 1 << (size - 1).bit_length())
 
 
-def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int) -> str | None:
+def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int, widest: int) -> str | None:
     if device.type != "cuda":
         return f"tokens are on {device.type}, not on a GPU"
     capability = torch.cuda.get_device_capability(device)
@@ -132,6 +135,6 @@ def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int) 
         return f"a GPU of compute capability {capability}, where one of {sorted(CAPABILITIES)} by NVIDIA is served"
     if dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"tokens are {dtype}"
-    if width > WIDEST or width % heads:
-        return f"width {width} with {heads} heads, where at most {WIDEST} and a multiple of the heads is served"
+    if width > widest or width % heads:
+        return f"width {width} with {heads} heads, where at most {widest} and a multiple of the heads is served"
     return None if find_spec("triton") else "Triton is not installed"

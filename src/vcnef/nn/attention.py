@@ -38,13 +38,15 @@ class LinearAttention(nn.Module):
         self.register_buffer("membership", membership, persistent=False)
 
     def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
-        keys = positive(self.key(tokens))
+        # Sums over any number of tokens stay within half precision's range; the normaliser takes the factor out again.
+        share = max(tokens.shape[-2], 1) ** -0.5
+        keys = positive(self.key(tokens)).mul_(share)
         key_sum = keys.sum(-2)
         mixing = self._mixing(keys.mT @ tokens, rearrange(key_sum, "... (h e) -> ... h e", h=self.heads))
 
         queries = positive(self.query(tokens))
         # φ(q_i)ᵀ k̄ of all heads as one product, which is wider than a sum within each head.
-        normaliser = queries @ (key_sum.unsqueeze(-1) * self.membership) + 1e-6
+        normaliser = queries @ (key_sum.unsqueeze(-1) * self.membership) + 1e-6 * share
         by_head = rearrange(queries, "... (h e) -> ... h e", h=self.heads)
         weights = rearrange(by_head / normaliser.unsqueeze(-1), "... h e -> ... (h e)")
         return weights @ mixing + self.out.bias

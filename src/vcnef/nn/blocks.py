@@ -8,8 +8,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.kernels import modulation as kernels
-from vcnef.nn.fused import attend_and_norm, mix_local, pack_block, training_operands, widen_and_norm
+from vcnef.nn.fused import attend_and_norm, half_products, mix_local, pack_block, training_operands, widen_and_norm
 from vcnef.nn.local import Layout, LocalMix
+from vcnef.nn.norms import ResidualNorm
 
 Activation = Callable[[], nn.Module]
 
@@ -39,9 +40,9 @@ class TransformerBlock(nn.Module):
         super().__init__()
         self.attention = attention
         self.local = local
-        self.attention_norm = nn.LayerNorm(width)
+        self.attention_norm = ResidualNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
-        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp_norm = ResidualNorm(width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout = ()) -> Float[Tensor, "*b s d"]:
@@ -51,11 +52,18 @@ class TransformerBlock(nn.Module):
             return kernels.transform(alone, *kernels.mix(alone, weights), weights, extra).squeeze(1)
         if (dtype := training_operands(self, tokens)) is not None:
             return widen_and_norm(self, attend_and_norm(self, tokens.to(dtype), layout))
-        attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
-        if self.local is not None:
-            attended = attended + self.local(tokens, layout)
-        attended = self.attention_norm(attended)
-        return self.mlp_norm(attended + self.dropout(self.mlp(attended)))
+        with half_products(tokens):
+            attended = attend(self, tokens, layout)
+            return self.mlp_norm(attended, self.dropout(self.mlp(attended)))
+
+
+def attend(block: nn.Module, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
+    """LN(z + Attn(z) + Local(z)), of which a block may have neither."""
+    update = None if block.attention is None else block.dropout(block.attention(tokens))
+    if block.local is not None:
+        mixed = block.local(tokens, layout)
+        update = mixed if update is None else update + mixed
+    return block.attention_norm(tokens, update)
 
 
 class Transformer(nn.Sequential):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.blocks import FeedForward
 from vcnef.nn.fused import pack_decoder
+from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
 
 CONV_TRANSPOSE = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
@@ -23,7 +24,7 @@ class PointDecoder(nn.Module):
 
     def __init__(self, width: int, channels: int) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = ResidualNorm(width)
         self.mlp = FeedForward(width, width, nn.GELU, channels)
 
     def forward(self, tokens: Float[Tensor, "b t s d"], sides: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
@@ -44,7 +45,7 @@ class PatchDecoder(nn.Module):
         super().__init__()
         conv = CONV_TRANSPOSE[ndim]
         self.ndim, self.patches = ndim, patches
-        self.norm = nn.LayerNorm(width)
+        self.norm = ResidualNorm(width)
         self.mlps = nn.ModuleList(FeedForward(width, 2 * width, nn.GELU) for _ in patches[: 1 if shared_mlp else None])
         self.grow = nn.ModuleList(conv(width, width // 2, size // 2, size // 2) for size in patches)
         self.paint = nn.ModuleList(conv(width // 2, channels, 2, 2) for _ in patches)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor, nn
 
 from vcnef.kernels import layers
 from vcnef.kernels.local import mix_neighbours
 from vcnef.kernels.precision import operands, packed_once
-from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights, usable
+from vcnef.kernels.weights import WIDEST_NORM, Affine, BlockWeights, DecoderWeights, usable
 from vcnef.nn.attention import LinearAttention
 from vcnef.nn.local import Layout, LocalMix
 
@@ -44,6 +46,20 @@ def training_operands(block: nn.Module, tokens: Tensor) -> torch.dtype | None:
     if not (torch.is_grad_enabled() and torch.is_autocast_enabled("cuda")):
         return None
     return torch.get_autocast_dtype("cuda") if _served(block, tokens) else None
+
+
+def half_precision(tokens: Tensor) -> torch.dtype | None:
+    """The type that autocasting has chosen, where a kernel for norms can serve these tokens, else None."""
+    if not torch.is_autocast_enabled("cuda"):
+        return None
+    return torch.get_autocast_dtype("cuda") if usable(tokens, widest=WIDEST_NORM) else None
+
+
+def half_products(tokens: Tensor) -> AbstractContextManager:
+    """Products with the operands that `predict` was asked for, in a block that does not run as kernels."""
+    chosen = operands()
+    served = chosen is not None and usable(tokens, widest=WIDEST_NORM)
+    return torch.autocast("cuda", chosen) if served else nullcontext()
 
 
 def _served(block: nn.Module, tokens: Tensor) -> bool:

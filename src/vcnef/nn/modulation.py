@@ -10,10 +10,19 @@ from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels.weights import BlockWeights
 from vcnef.nn.attention import positive
-from vcnef.nn.blocks import Activation, FeedForward
+from vcnef.nn.blocks import Activation, FeedForward, attend
 from vcnef.nn.coordinates import Coordinates
-from vcnef.nn.fused import attend_and_norm, learnt, mix_local, pack_block, training_operands, widen_and_norm
+from vcnef.nn.fused import (
+    attend_and_norm,
+    half_products,
+    learnt,
+    mix_local,
+    pack_block,
+    training_operands,
+    widen_and_norm,
+)
 from vcnef.nn.local import Layout, LocalMix
+from vcnef.nn.norms import ResidualNorm
 
 
 class CoordinateBranch(nn.Module):
@@ -63,14 +72,14 @@ class ModulationBlock(nn.Module):
         super().__init__()
         self.attention = attention
         self.local = local
-        self.attention_norm = nn.LayerNorm(width)
+        self.attention_norm = ResidualNorm(width)
         self.branch = branch
         self.scale = nn.Linear(width, width)
         self.shift = nn.Linear(width, width) if shift else None
         self.out = nn.Linear(width, width)
-        self.modulation_norm = nn.LayerNorm(width)
+        self.modulation_norm = ResidualNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
-        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp_norm = ResidualNorm(width)
         self.dropout = nn.Dropout(dropout)
 
     def forward(
@@ -80,17 +89,18 @@ class ModulationBlock(nn.Module):
             return self._fused(tokens, coordinates, layout, weights)
         if (dtype := training_operands(self, tokens)) is not None:
             return self._trained(tokens.to(dtype), coordinates, layout)
-        attended = tokens if self.attention is None else tokens + self.dropout(self.attention(tokens))
-        if self.local is not None:
-            attended = attended + self.local(tokens, layout)
-        attended = self.attention_norm(attended)
+        with half_products(tokens):
+            return self._plain(tokens, coordinates, layout)
+
+    def _plain(self, tokens: Tensor, coordinates: Coordinates, layout: Layout) -> Tensor:
+        attended = attend(self, tokens, layout)
 
         modulated = positive(self.scale(attended)) * self.branch(coordinates)
         if self.shift is not None:
             modulated = modulated + self.shift(attended)
-        modulated = self.modulation_norm(attended + self.dropout(self.out(modulated)))
+        modulated = self.modulation_norm(attended, self.dropout(self.out(modulated)))
 
-        return self.mlp_norm(modulated + self.dropout(self.mlp(modulated)))
+        return self.mlp_norm(modulated, self.dropout(self.mlp(modulated)))
 
     def _fused(self, tokens: Tensor, coordinates: Coordinates, layout: Layout, weights: BlockWeights) -> Tensor:
         field, mixed = self.branch(coordinates), kernels.mix(tokens, weights)

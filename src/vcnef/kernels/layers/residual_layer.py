@@ -1,0 +1,77 @@
+"""A residual sum with its norm, with gradients; equations in the folder's docstring."""
+
+# No postponed annotations here: they are what operators read their signatures from.
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.kernels.layers.launch import Weights, floats, launch, like, summed, tiles_of, two_like
+from vcnef.kernels.weights import Affine
+
+
+def residual(
+    tokens: Float[Tensor, "*b d"], update: Float[Tensor, "*b d"] | None, weights: Weights, eps: float
+) -> Float[Tensor, "*b d"]:
+    """`weights` of the norm."""
+    return _residual(tokens.contiguous(), like(update, tokens), *weights, eps)[0]
+
+
+@torch.library.custom_op("vcnef::residual_layer", mutates_args=())
+def _residual(
+    tokens: Tensor, update: Tensor | None, scale: Tensor, shift: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    from vcnef.kernels.layers import residual_triton as kernels
+
+    found = _empty_residual(tokens)
+    count, norm = found[-1].numel(), Affine(scale, shift)
+    launch(kernels.residual, tiles_of("residual", count), tokens, update, *found, norm, count, eps, D=len(scale))
+    return found
+
+
+@_residual.register_fake
+def _(tokens: Tensor, update: Tensor | None, scale: Tensor, shift: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    return _empty_residual(tokens)
+
+
+def _empty_residual(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return *two_like(tokens), floats(tokens, *tokens.shape[:-1])
+
+
+@torch.library.custom_op("vcnef::residual_layer_backward", mutates_args=())
+def _residual_backward(
+    grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor
+) -> tuple[Tensor, Tensor]:
+    from vcnef.kernels.layers import residual_triton as kernels
+
+    width, count = len(scale), inverse.numel()
+    programs = tiles_of("residual_backward", count)
+    grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, 3 * width)
+    norm = Affine(scale, shift)
+    launch(
+        kernels.residual_backward, programs, grad, standard, inverse, norm, grad_total, token_sums, count, D=width
+    )  # fmt: skip
+    return grad_total, summed(token_sums)
+
+
+@_residual_backward.register_fake
+def _(grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(standard), floats(grad, 3 * len(scale))
+
+
+def _save_residual(ctx: Any, inputs: tuple, output: tuple) -> None:
+    ctx.set_materialize_grads(False)
+    _, update, scale, shift, _ = inputs
+    ctx.update = update is not None
+    ctx.save_for_backward(*output[1:], scale, shift)
+
+
+def _differentiate_residual(ctx: Any, grad: Tensor, *_: Any) -> tuple:
+    grad_total, sums = _residual_backward(grad.contiguous(), *ctx.saved_tensors)
+    scale, shift, _ = sums.chunk(3)
+    return grad_total, grad_total if ctx.update else None, scale, shift, None
+
+
+_residual.register_autograd(_differentiate_residual, setup_context=_save_residual)

@@ -1,0 +1,25 @@
+"""The norm at the end of every layer of a block."""
+
+from __future__ import annotations
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.kernels import layers
+from vcnef.nn.fused import half_precision, learnt
+
+
+class ResidualNorm(nn.LayerNorm):
+    """LN(z + update), or LN(z) alone; times that z has in common are one.
+
+    Under autocasting on a GPU it is one kernel each way, whose tokens are in half precision: compilers make several of
+    it, for sums over all tokens, and keep tokens in single precision between them.
+    """
+
+    def forward(
+        self, tokens: Float[Tensor, "b *t_or_1 s d"], update: Float[Tensor, "b *t s d"] | None = None
+    ) -> Float[Tensor, "b *t s d"]:
+        if (dtype := half_precision(tokens)) is not None:
+            tokens = tokens if update is None else tokens.expand_as(update)
+            return layers.residual(tokens.to(dtype), update, learnt(self), self.eps)
+        return super().forward(tokens if update is None else tokens + update)
