@@ -18,6 +18,8 @@ import yaml
 RESULTS = Path(__file__).parent / "results" / "accuracy"
 PAPER = Path(__file__).parent / "paper.yaml"
 ORDER = ("burgers", "advection", "cns1d", "cns2d", "cns3d", "burgers_params", "advection_params", "cns1d_params")
+PRESET = "the preset"
+"""The label of a short run that others are compared with, but that is no result by itself."""
 Record = Mapping[str, Any]
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -41,13 +43,13 @@ def headline(records: Iterable[Record]) -> Table:
 
 
 def ablations(records: Iterable[Record]) -> Table:
-    """What differs from a preset, beside the preset itself in the same time."""
+    """What differs from a preset, beside the preset itself in the same time or the same steps."""
     titles = ("data", "model", "difference", "nRMSE", "change", "bRMSE", "joint L²", *RUN_TITLES)
     groups = [
         (runs, numbers([each["evaluations"][0]["result"] for each in runs]))
         for runs in alike(each for each in records if is_single(each))
     ]
-    plain = {same_budget(runs[0]): found[0] for runs, found in groups if not runs[0]["label"]}
+    plain = {same_budget(runs[0]): found[0] for runs, found in groups if runs[0]["label"] in ("", PRESET)}
     rows = []
     for runs, found in groups:
         if runs[0]["label"]:
@@ -90,7 +92,7 @@ def parameters(records: Iterable[Record]) -> Table:
     return titles, rows
 
 
-RUN_TITLES = ("seeds", "minutes", "hardware")
+RUN_TITLES = ("seeds", "steps", "minutes", "hardware")
 TABLES: dict[str, Callable[[Sequence[Record]], Table]] = {
     "headline": headline,
     "ablations": ablations,
@@ -110,8 +112,9 @@ def alike(records: Iterable[Record]) -> list[list[Record]]:
 
 def same_budget(record: Record) -> tuple:
     """What decides a row beside its label; runs of other data, time or hardware are not the same."""
-    data = record["data"]["generation"], record["data"]["samples"]
-    return record["case"], record["preset"], record["config"]["train"]["minutes"], record["device"], *data
+    data, train = (record["data"]["generation"], record["data"]["samples"]), record["config"]["train"]
+    budget = train["minutes"], None if train["minutes"] else train["epochs"]
+    return record["case"], record["preset"], *budget, record["device"], *data
 
 
 def is_single(record: Record) -> bool:
@@ -125,8 +128,10 @@ def name(record: Record) -> tuple[str, str]:
 
 
 def about(runs: Sequence[Record]) -> tuple[str, ...]:
-    minutes = sum(each["training"]["seconds"] for each in runs) / 60 / len(runs)
-    return str(len(runs)), f"{minutes:.1f}", runs[0]["device"]
+    """Where steps were the budget, the run may have shared its device: its minutes would say little."""
+    steps, seconds = (sum(each["training"][key] for each in runs) / len(runs) for key in ("steps", "seconds"))
+    minutes = f"{seconds / 60:.1f}" if runs[0]["config"]["train"]["minutes"] else "–"
+    return str(len(runs)), f"{steps:,.0f}", minutes, runs[0]["device"]
 
 
 def published(record: Record, column: int) -> str:

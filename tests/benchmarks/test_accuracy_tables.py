@@ -21,8 +21,8 @@ def judged(nrmse, seen=True, **params):
 def record(*evaluations, case="burgers", preset="vcnef", label="", seed=0, minutes=10.0, smoke=False):
     return {
         "case": case, "preset": preset, "label": label, "seed": seed, "smoke": smoke, "device": "abacus",
-        "data": {"generation": "2022", "samples": 10000}, "config": {"train": {"minutes": minutes}},
-        "training": {"seconds": 60 * minutes}, "evaluations": list(evaluations),
+        "data": {"generation": "2022", "samples": 10000}, "config": {"train": {"minutes": minutes, "epochs": 60}},
+        "training": {"seconds": 60 * (minutes or 1), "steps": 8400}, "evaluations": list(evaluations),
     }  # fmt: skip
 
 
@@ -61,6 +61,18 @@ def test_ablations_are_compared_with_the_preset_in_the_same_time():
     column = titles.index("change")
     assert sorted(row[column] for row in rows) == ["+50 %", "–"]
     assert {row[2] for row in rows} == {"no stencil"}
+
+
+def test_short_runs_are_compared_by_their_steps_and_are_no_headline():
+    records = [
+        record(judged(0.1, nu=0.001), label="the preset", minutes=None),
+        record(judged(0.12, nu=0.001), label="no stencil", minutes=None),
+    ]
+    assert tables.headline(records)[1] == []
+    titles, rows = tables.ablations(records)
+    shown = [dict(zip(titles, row, strict=True)) for row in rows]
+    assert {each["difference"]: each["change"] for each in shown} == {"the preset": "+0 %", "no stencil": "+20 %"}
+    assert {(each["steps"], each["minutes"]) for each in shown} == {("8,400", "–")}
 
 
 def test_super_resolution_beside_the_papers():

@@ -1,0 +1,123 @@
+"""What the fast paths change: loss curves with fused layers and without, and answers of the trained models.
+
+    python benchmarks/curves.py [--seeds 0 1] [--epochs 30] [--samples 4096] [--together 1] [--json FILE]
+
+A short run of burgers/vcnef_plus, a constant rate for a smooth curve, once for every way and seed; ways of a seed see
+the same weights and batches. "fused" is what `vcnef train` does on a GPU, "plain" the same in bf16 without the fused
+layers, "fp32" in single precision. The noise is what two seeds of one way differ by. Then `predict` of every model in
+half precision against its own in fp32: ‖found − fp32‖ / ‖fp32‖ over the test states, and the nRMSE of each.
+`--together` runs as many processes side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from itertools import combinations, product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from vcnef import workflow
+from vcnef.config import Config
+from vcnef.data import generate
+from vcnef.metrics import nrmse
+
+WAYS = {"fused": "bf16", "plain": "bf16", "fp32": "fp32"}
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+PLACES = (
+    "vcnef.nn.blocks.training_operands",
+    "vcnef.nn.modulation.training_operands",
+    "vcnef.nn.norms.half_precision",
+)
+"""Where modules ask whether they train as fused kernels."""
+
+
+def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str, Any]:
+    """Train one way, then ask the model in every precision."""
+    data = generate("burgers", samples=samples, params={"nu": 0.001}, generation="2022", device=device)
+    changes = {"epochs": epochs, "minutes": None, "schedule": "constant", "validate_every": 5, "seed": seed}
+    config = Config.load("burgers/vcnef_plus").override({f"train.{key}": value for key, value in changes.items()})
+    config = config.override({"train.precision": WAYS[way]})
+    data = data.view(**config.view())
+    with ExitStack() as stack:
+        for place in PLACES if way == "plain" else ():
+            stack.enter_context(patch(place, lambda *_: None))
+        folder = stack.enter_context(TemporaryDirectory())
+        devices = "cpu" if device == "cpu" else 1
+        trained = workflow.train(config, data, out=Path(folder) / "run", devices=devices)
+    test = data.split("test").to(device)
+    question = test.u[:, 0], test.grid, test.t[1:], test.params
+    surrogate = trained.surrogate.to(device)
+    found = {name: surrogate.answer(*question, precision=name) for name in PRECISIONS}
+    return {
+        "way": way,
+        "seed": seed,
+        "loss": [record["loss"] for record in trained.history],
+        "valid": [record["valid_nrmse"] for record in trained.history if "valid_nrmse" in record],
+        "seconds": trained.history[-1]["seconds"],
+        "change": {name: apart(u, found["fp32"]) for name, u in found.items()},
+        "nrmse": {name: float(nrmse(u, test.u[:, 1:], initial_frames=0)) for name, u in found.items()},
+    }
+
+
+def apart(one: Any, other: Any) -> float:
+    one, other = (torch.as_tensor(each) for each in (one, other))
+    return float((one - other).norm() / other.norm())
+
+
+def summarise(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """‖difference‖ / ‖curve‖ of the loss after the first epoch, for every pair of runs of one seed or of one way."""
+    found = {}
+    for one, other in combinations(runs, 2):
+        if one["seed"] == other["seed"]:
+            name = f"{one['way']} and {other['way']}, seed {one['seed']}"
+        elif one["way"] == other["way"]:
+            name = f"{one['way']}, seeds {one['seed']} and {other['seed']}"
+        else:
+            continue
+        found[name] = apart(one["loss"][1:], other["loss"][1:])
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--samples", type=int, default=4096)
+    parser.add_argument("--together", type=int, default=1, help="processes side by side")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+
+    cases = [(*each, asked.epochs, asked.samples, asked.device) for each in product(asked.ways, asked.seeds)]
+    # Each in a process of its own: compiled code of one way must not serve another.
+    with ProcessPoolExecutor(asked.together, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        runs = list(pool.map(run, *zip(*cases, strict=True)))
+    differences = summarise(runs)
+    for each in runs:
+        print(f"{each['way']}, seed {each['seed']}: loss {each['loss'][0]:.4f} … {each['loss'][-1]:.4f}", end="")
+        print(f", valid {', '.join(f'{score:.4f}' for score in each['valid'])}, {each['seconds']:.0f} s")
+        print(
+            "    "
+            + ", ".join(
+                f"{name} change {each['change'][name]:.1e} nRMSE {each['nrmse'][name]:.5f}" for name in PRECISIONS
+            )
+        )
+    for name, difference in differences.items():
+        print(f"{name}: {difference:.4f}")
+    if asked.json:
+        case = {"epochs": asked.epochs, "samples": asked.samples, "torch": torch.__version__}
+        asked.json.write_text(json.dumps({"case": case, "differences": differences, "runs": runs}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
