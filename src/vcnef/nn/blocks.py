@@ -43,7 +43,7 @@ class TransformerBlock(nn.Module):
         self.attention_norm = ResidualNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
         self.mlp_norm = ResidualNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout = ()) -> Float[Tensor, "*b s d"]:
         if (weights := pack_block(self, tokens)) is not None:

@@ -16,7 +16,6 @@ from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
 
 CONV_TRANSPOSE = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
-CONV_TRANSPOSE_FUNCTION = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
 
 class PointDecoder(nn.Module):
@@ -36,9 +35,10 @@ class PointDecoder(nn.Module):
 class PatchDecoder(nn.Module):
     """u = Σ_p W_p up_p(MLP_p(LN(z_p))) + b: patches of each size p in a weighted sum over sizes and channels.
 
-    up_p is two transposed convolutions without overlap. The weighted sum is linear, so it is folded into the second of
-    them: the weights stay those of both layers, but no field of every size is stored. `shared_mlp` uses one MLP for all
-    sizes, as the authors' release does; the paper's counts have one each.
+    up_p is two transposed convolutions without overlap, of size p/2 and 2, with GELU between. The weighted sum is
+    linear, so it is folded into the second of them: the weights stay those of both layers, but no field of every size
+    is stored. Without overlap each convolution is one product over tokens, and its pixels are put in place at the end.
+    `shared_mlp` uses one MLP for all sizes, as the authors' release does; the paper's counts have one each.
     """
 
     def __init__(self, ndim: int, width: int, channels: int, patches: tuple[int, ...], *, shared_mlp: bool) -> None:
@@ -57,14 +57,27 @@ class PatchDecoder(nn.Module):
         rows = self.norm(tokens).split([prod(shape) for shape in shapes], dim=2)
         mixing = rearrange(self.mix.weight, "o (k c) -> k o c", k=len(self.patches))
 
-        field = self.mix.bias.view(-1, *[1] * self.ndim)
+        field = self.mix.bias
         for k, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
-            patches = rearrange(self.mlps[k % len(self.mlps)](row), "b t s d -> (b t) d s").unflatten(-1, shape)
-            field = field + self._paint(F.gelu(self.grow[k](patches)), self.paint[k], mixing[k])
-
+            cells = self._grow(self.mlps[k % len(self.mlps)](row), self.grow[k])
+            pixels = self._paint(F.gelu(cells), self.paint[k], mixing[k])
+            field = field + self._arrange(pixels, shape, self.patches[k] // 2)
         inside = tuple(slice(side) for side in sides)
-        return field[(..., *inside)].movedim(1, -1).unflatten(0, tokens.shape[:2])
+        return field[(..., *inside, slice(None))]
 
-    def _paint(self, patches: Tensor, paint: nn.Module, weights: Tensor) -> Tensor:
-        kernel = einsum(paint.weight, weights, "i c ..., o c -> i o ...")
-        return CONV_TRANSPOSE_FUNCTION[self.ndim](patches, kernel, weights @ paint.bias, stride=2)
+    def _grow(self, patches: Float[Tensor, "b t s d"], grow: nn.Module) -> Float[Tensor, "b t s cells e"]:
+        weight = grow.weight.flatten(2).permute(2, 1, 0)
+        cells = F.linear(patches, weight.flatten(0, 1), grow.bias.repeat(len(weight)))
+        return cells.unflatten(-1, weight.shape[:2])
+
+    def _paint(self, cells: Tensor, paint: nn.Module, mixing: Tensor) -> Float[Tensor, "b t s cells pixels"]:
+        weight = einsum(paint.weight, mixing, "e c ..., o c -> ... o e").flatten(0, -2)
+        return F.linear(cells, weight, (mixing @ paint.bias).repeat(2**self.ndim))
+
+    def _arrange(self, pixels: Tensor, shape: tuple[int, ...], cells: int) -> Float[Tensor, "b t *x c"]:
+        """Pixels of cells of patches, axis by axis, to their places on the grid."""
+        axes = range(self.ndim)
+        apart = pixels.flatten(2).unflatten(2, (*shape, *(cells for _ in axes), *(2 for _ in axes), -1))
+        order = [2 + axis + part * self.ndim for axis in axes for part in range(3)]
+        together = apart.permute(0, 1, *order, -1)
+        return together.reshape(*pixels.shape[:2], *(side * cells * 2 for side in shape), -1)

@@ -80,7 +80,7 @@ class ModulationBlock(nn.Module):
         self.modulation_norm = ResidualNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
         self.mlp_norm = ResidualNorm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(
         self, tokens: Float[Tensor, "b t_or_1 s d"], coordinates: Coordinates, layout: Layout = ()

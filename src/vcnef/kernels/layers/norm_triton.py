@@ -35,13 +35,20 @@ def norm_backward(grad, standard, inverse, affine, norm_sums, rows, left, featur
     unit = cast(matrix(standard, rows, feature, left, D), tl.float32)
     put_sums(norm_sums, times(g, unit), feature, D)
     put_sums(norm_sums + D, g, feature, D)
-    g = times(g, vector(affine.weight, feature, D))
+    back = through_norm(g, unit, inverse, vector(affine.weight, feature, D), rows, left, feature, D)
+    put_sums(norm_sums + 2 * D, back, feature, D)
+    return back
+
+
+@triton.jit
+@no_type_check
+def through_norm(g, unit, inverse, weight, rows, left, feature, D: tl.constexpr):
+    """The gradient of LN's input from that of its output."""
+    g = times(g, weight)
     mean, slope = sums(g) * (1.0 / D), sums(times(g, unit)) * (1.0 / D)
     scale = tl.load(inverse + rows, mask=rows < left, other=0.0)
     back = [(pair[0] - mean[:, None] - pair[1] * slope[:, None]) * scale[:, None] for pair in pairs(g, unit)]
-    back = _only_inside(back, feature, D)
-    put_sums(norm_sums + 2 * D, back, feature, D)
-    return back
+    return _only_inside(back, feature, D)
 
 
 @triton.jit

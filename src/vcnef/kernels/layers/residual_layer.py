@@ -11,6 +11,9 @@ from torch import Tensor
 from vcnef.kernels.layers.launch import Weights, floats, launch, like, summed, tiles_of, two_like
 from vcnef.kernels.weights import Affine
 
+TILES = 32
+"""That one program of the backward kernel takes one after the other."""
+
 
 def residual(
     tokens: Float[Tensor, "*b d"], update: Float[Tensor, "*b d"] | None, weights: Weights, eps: float
@@ -47,18 +50,18 @@ def _residual_backward(
     from vcnef.kernels.layers import residual_triton as kernels
 
     width, count = len(scale), inverse.numel()
-    programs = tiles_of("residual_backward", count)
-    grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, 3 * width)
-    norm = Affine(scale, shift)
+    programs = -(-tiles_of("residual_backward", count) // TILES)
+    grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, 2 * width)
     launch(
-        kernels.residual_backward, programs, grad, standard, inverse, norm, grad_total, token_sums, count, D=width
+        kernels.residual_backward, programs, grad, standard, inverse, Affine(scale, shift), grad_total, token_sums,
+        count, D=width, TILES=TILES,
     )  # fmt: skip
     return grad_total, summed(token_sums)
 
 
 @_residual_backward.register_fake
 def _(grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(standard), floats(grad, 3 * len(scale))
+    return torch.empty_like(standard), floats(grad, 2 * len(scale))
 
 
 def _save_residual(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -70,8 +73,7 @@ def _save_residual(ctx: Any, inputs: tuple, output: tuple) -> None:
 
 def _differentiate_residual(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     grad_total, sums = _residual_backward(grad.contiguous(), *ctx.saved_tensors)
-    scale, shift, _ = sums.chunk(3)
-    return grad_total, grad_total if ctx.update else None, scale, shift, None
+    return grad_total, grad_total if ctx.update else None, *sums.chunk(2), None
 
 
 _residual.register_autograd(_differentiate_residual, setup_context=_save_residual)

@@ -5,8 +5,8 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import norm_backward, put_norm
-from vcnef.kernels.parts_triton import add, cast, columns, matrix, put
+from vcnef.kernels.layers.norm_triton import put_norm, put_sums, through_norm
+from vcnef.kernels.parts_triton import add, cast, columns, matrix, put, times, vector, zeros
 
 
 @triton.jit(do_not_specialize=["count", "eps"])
@@ -42,13 +42,21 @@ def residual_backward(
     token_sums,
     count,
     D: tl.constexpr,
+    TILES: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
+    """A program takes several tiles: sums over tokens are joined between threads once, at its end."""
     program = tl.program_id(0).to(tl.int64)
-    start = program * BLOCK_S
-    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
-    total = norm_backward(
-        grad + start * D, standard + start * D, inverse + start, layer_norm, token_sums + program * 3 * D,
-        rows, left, feature, D,
-    )  # fmt: skip
-    put(grad_total + start * D, total, rows, feature, left, D)
+    rows, feature = tl.arange(0, BLOCK_S), columns(D)
+    weight = vector(layer_norm.weight, feature, D)
+    scale_sums, shift_sums = zeros(BLOCK_S, feature), zeros(BLOCK_S, feature)
+    for tile in range(TILES):
+        start = (program * TILES + tile) * BLOCK_S
+        left, at = count - start, start * D
+        g = cast(matrix(grad + at, rows, feature, left, D), tl.float32)
+        unit = cast(matrix(standard + at, rows, feature, left, D), tl.float32)
+        total = through_norm(g, unit, inverse + start, weight, rows, left, feature, D)
+        put(grad_total + at, total, rows, feature, left, D)
+        scale_sums, shift_sums = add(scale_sums, times(g, unit)), add(shift_sums, g)
+    put_sums(token_sums + program * 2 * D, scale_sums, feature, D)
+    put_sums(token_sums + program * 2 * D + D, shift_sums, feature, D)
