@@ -14,30 +14,24 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from itertools import combinations, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from vcnef import workflow
 from vcnef.config import Config
 from vcnef.data import generate
+from vcnef.kernels.weights import SWITCH
 from vcnef.metrics import nrmse
 
 WAYS = {"fused": "bf16", "plain": "bf16", "fp32": "fp32"}
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
-PLACES = (
-    "vcnef.nn.blocks.training_operands",
-    "vcnef.nn.modulation.training_operands",
-    "vcnef.nn.norms.half_precision",
-)
-"""Where modules ask whether they train as fused kernels."""
 
 
 def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str, Any]:
@@ -47,12 +41,11 @@ def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str
     config = Config.load("burgers/vcnef_plus").override({f"train.{key}": value for key, value in changes.items()})
     config = config.override({"train.precision": WAYS[way]})
     data = data.view(**config.view())
-    with ExitStack() as stack:
-        for place in PLACES if way == "plain" else ():
-            stack.enter_context(patch(place, lambda *_: None))
-        folder = stack.enter_context(TemporaryDirectory())
+    os.environ[SWITCH] = "1" if way == "fused" else "0"
+    with TemporaryDirectory() as folder:
         devices = "cpu" if device == "cpu" else 1
         trained = workflow.train(config, data, out=Path(folder) / "run", devices=devices)
+    os.environ[SWITCH] = "1"
     test = data.split("test").to(device)
     question = test.u[:, 0], test.grid, test.t[1:], test.params
     surrogate = trained.surrogate.to(device)
@@ -61,7 +54,7 @@ def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str
         "way": way,
         "seed": seed,
         "loss": [record["loss"] for record in trained.history],
-        "valid": [record["valid_nrmse"] for record in trained.history if "valid_nrmse" in record],
+        "valid": [score for record in trained.history if (score := record.get("valid_nrmse")) is not None],
         "seconds": trained.history[-1]["seconds"],
         "change": {name: apart(u, found["fp32"]) for name, u in found.items()},
         "nrmse": {name: float(nrmse(u, test.u[:, 1:], initial_frames=0)) for name, u in found.items()},
@@ -73,7 +66,7 @@ def apart(one: Any, other: Any) -> float:
     return float((one - other).norm() / other.norm())
 
 
-def summarise(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
+def compare(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
     """‖difference‖ / ‖curve‖ of the loss after the first epoch, for every pair of runs of one seed or of one way."""
     found = {}
     for one, other in combinations(runs, 2):
@@ -99,24 +92,25 @@ def main() -> None:
     asked = parser.parse_args()
 
     cases = [(*each, asked.epochs, asked.samples, asked.device) for each in product(asked.ways, asked.seeds)]
+    case = {"epochs": asked.epochs, "samples": asked.samples, "torch": torch.__version__}
+    runs: list[dict[str, Any]] = []
     # Each in a process of its own: compiled code of one way must not serve another.
     with ProcessPoolExecutor(asked.together, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
-        runs = list(pool.map(run, *zip(*cases, strict=True)))
-    differences = summarise(runs)
-    for each in runs:
-        print(f"{each['way']}, seed {each['seed']}: loss {each['loss'][0]:.4f} … {each['loss'][-1]:.4f}", end="")
-        print(f", valid {', '.join(f'{score:.4f}' for score in each['valid'])}, {each['seconds']:.0f} s")
-        print(
-            "    "
-            + ", ".join(
-                f"{name} change {each['change'][name]:.1e} nRMSE {each['nrmse'][name]:.5f}" for name in PRECISIONS
-            )
-        )
-    for name, difference in differences.items():
+        for each in pool.map(run, *zip(*cases, strict=True)):
+            runs.append(each)
+            show(each)
+            if asked.json:
+                found = {"case": case, "differences": compare(runs), "runs": runs}
+                asked.json.write_text(json.dumps(found, indent=1))
+    for name, difference in compare(runs).items():
         print(f"{name}: {difference:.4f}")
-    if asked.json:
-        case = {"epochs": asked.epochs, "samples": asked.samples, "torch": torch.__version__}
-        asked.json.write_text(json.dumps({"case": case, "differences": differences, "runs": runs}, indent=1))
+
+
+def show(each: dict[str, Any]) -> None:
+    scores = ", ".join(f"{score:.4f}" for score in each["valid"])
+    print(f"{each['way']}, seed {each['seed']}: loss {each['loss'][0]:.4f} … {each['loss'][-1]:.4f}, valid {scores}")
+    answers = (f"{name} {each['change'][name]:.1e}, nRMSE {each['nrmse'][name]:.5f}" for name in PRECISIONS)
+    print(f"    change of the answer: {'; '.join(answers)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
+from vcnef.kernels import weights
 from vcnef.kernels.precision import OPERANDS, operands, packed_once, precision
 
 
@@ -61,3 +62,8 @@ def test_weights_are_packed_once_per_context_and_not_kept_after_it():
     with precision("fp16"):
         assert packed_once("block", list) is not first
     assert packed_once("block", list) is not packed_once("block", list)
+
+
+def test_a_variable_of_the_environment_switches_kernels_off(monkeypatch):
+    monkeypatch.setenv("VCNEF_KERNELS", "0")
+    assert weights._obstacle(torch.device("cuda"), torch.float32, 96, 8, 128) == "VCNEF_KERNELS is 0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -18,6 +19,9 @@ WIDEST = 128
 
 WIDEST_NORM = 1024
 """The same where nothing but a norm is computed of it."""
+
+SWITCH = "VCNEF_KERNELS"
+"""The environment variable that is 0 where plain code is wanted, to compare or to look for a fault."""
 
 CAPABILITIES = {(8, 0), (9, 0), (10, 0), (10, 3)}
 """NVIDIA's data-centre GPUs since A100; others have less shared memory than the tilings take."""
@@ -128,6 +132,8 @@ def padded(size: int) -> int:
 
 
 def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int, widest: int) -> str | None:
+    if os.environ.get(SWITCH) == "0":
+        return f"{SWITCH} is 0"
     if device.type != "cuda":
         return f"tokens are on {device.type}, not on a GPU"
     capability = torch.cuda.get_device_capability(device)
