@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from vcnef.kernels.precision import precision as chosen_precision
 
 POINTS_PER_CHUNK = {False: 2**14, True: 2**20}
-"""Points in flight by default in `predict`, without and with a GPU: as many as keep it busy, which is far fewer than
-fit, so that caches are used too and memory stays free."""
+"""Points in flight by default in `predict`, without and with a GPU."""
 
 
 class TrajectoryModel(nn.Module):
@@ -54,6 +53,11 @@ class TrajectoryModel(nn.Module):
     def query(self, latent: Any, t: Tensor) -> Float[Tensor, "b t *x c"]:
         """The solution at times `t` from what `encode` gave."""
 
+    def points_in_flight(self, device: torch.device) -> int:
+        """Of a chunk in `predict` by default: as many as keep the device busy, which is far fewer than fit, so that
+        caches are used too and memory stays free."""
+        return POINTS_PER_CHUNK[device.type == "cuda"]
+
     @torch.no_grad()
     def predict(
         self,
@@ -76,7 +80,8 @@ class TrajectoryModel(nn.Module):
         """
         check_shapes(self, u0, grid, t, params)
         check_finite(u0=u0, grid=grid, t=t, params=params)
-        samples, times = _chunk_sizes(u0, points_per_chunk, 1 if self.independent_times else max(t.shape[-1], 1))
+        budget = self.points_in_flight(u0.device) if points_per_chunk is None else points_per_chunk
+        samples, times = _chunk_sizes(u0, budget, 1 if self.independent_times else max(t.shape[-1], 1))
         trajectories = []
         for start in range(0, max(len(u0), 1), samples):
             rows = slice(start, start + samples)
@@ -122,11 +127,10 @@ def number_of_weights(model: nn.Module) -> int:
     return sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
 
 
-def _chunk_sizes(u0: Tensor, points_per_chunk: int | None, least_times: int) -> tuple[int, int]:
+def _chunk_sizes(u0: Tensor, budget: int, least_times: int) -> tuple[int, int]:
     """How many samples, and how many times of each, make a chunk of about so many points."""
-    budget = POINTS_PER_CHUNK[u0.device.type == "cuda"] if points_per_chunk is None else points_per_chunk
     if budget < 1:
-        raise ValueError(f"points_per_chunk is {points_per_chunk}; expected at least 1, or None for the default.")
+        raise ValueError(f"points_per_chunk is {budget}; expected at least 1, or None for the default.")
     points = max(prod(u0.shape[1:-1]), 1)
     samples = min(max(budget // (points * least_times), 1), max(len(u0), 1))
     return samples, max(budget // (points * samples), least_times)

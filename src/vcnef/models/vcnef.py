@@ -20,6 +20,9 @@ from vcnef.nn.encoders import PatchEncoder, PointEncoder
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.modulation import CoordinateBranch, ModulationBlock
 
+MORE_FOR_PATCHES = 4
+"""So many times more points are in flight on a GPU where a token is a patch."""
+
 
 class Latent(NamedTuple):
     """An encoded initial state: itself, its tokens, the features of the points, and the sides of the tokens' grids."""
@@ -62,6 +65,11 @@ class VCNeF(TrajectoryModel):
         self.blocks = blocks
         self.modulations = modulations
         self.decoder = decoder
+
+    def points_in_flight(self, device: torch.device) -> int:
+        """Where tokens stand for patches there are fewer of them: more points keep a GPU busy."""
+        patches = device.type == "cuda" and not self.scattered
+        return super().points_in_flight(device) * (MORE_FOR_PATCHES if patches else 1)
 
     def encode(
         self,

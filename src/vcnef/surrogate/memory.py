@@ -12,8 +12,6 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from vcnef.models.interface import POINTS_PER_CHUNK
-
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 LIVE = 8
 """Tensors as large as the largest one that are alive at once: 4 to 6 were measured."""
@@ -33,14 +31,20 @@ def parse_bytes(limit: str | float | int) -> float:
 
 
 def points_within(
-    limit: str | float | int | None, answer: Callable[..., Tensor], u0: Tensor, grid: Tensor, t: Tensor, params: Tensor
-) -> int | None:
-    """Points (samples · times · points of the grid) that may be computed at once, or None for the model's default.
+    limit: str | float | int | None,
+    usual: int,
+    answer: Callable[..., Tensor],
+    u0: Tensor,
+    grid: Tensor,
+    t: Tensor,
+    params: Tensor,
+) -> int:
+    """Points (samples · times · points of the grid) that may be computed at once: as `usual`, or fewer.
 
     One time of one sample is computed to see how large the tensors on the way are.
     """
     if limit is None or not len(u0) or not len(t):
-        return None
+        return usual
     allowed = parse_bytes(limit)
     needed = LIVE * _largest_tensor(lambda: answer(u0[:1], grid, t[:1], params[:1]))
     if needed > allowed:
@@ -48,8 +52,7 @@ def points_within(
             f"One time of one sample on {prod(u0.shape[1:-1])} points needs about {needed / 1e6:.3g} MB, more than "
             f"memory_limit={limit!r}. Raise the limit or give u0 on a coarser grid."
         )
-    # No more than the model's own default either, which is the faster choice.
-    return min(int(allowed / needed) * prod(u0.shape[1:-1]), POINTS_PER_CHUNK[u0.is_cuda])
+    return min(int(allowed / needed) * prod(u0.shape[1:-1]), usual)
 
 
 class _Watch(TorchDispatchMode):

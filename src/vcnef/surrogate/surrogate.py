@@ -135,7 +135,8 @@ class Surrogate:
         for doubt in doubts(question, self.problem, self.scaling.horizon, self.provenance.get("field_ranges", {})):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
-        budget = points_within(memory_limit, self.answer, *tensors)
+        usual = self.model.points_in_flight(self.device)
+        budget = points_within(memory_limit, usual, self.answer, *tensors)
         u = self.answer(*tensors, points_per_chunk=budget, precision=precision).cpu()
         u[:, question.t == 0] = question.u0[:, None]
         return label(u, question, self.problem)

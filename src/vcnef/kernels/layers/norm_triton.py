@@ -15,13 +15,15 @@ from vcnef.kernels.parts_triton import add, cast, inside, matrix, pairs, put, su
 @triton.jit
 @no_type_check
 def put_norm(x, out, standard, inverse, affine, rows, left, feature, eps, D: tl.constexpr):
-    """LN(x), and what its gradient needs: x with mean 0 and variance 1, and 1 over the deviation."""
+    """LN(x), and what its gradient needs, if there is room for it: x with mean 0 and variance 1, and 1 over the
+    deviation."""
     mean = sums(x) * (1.0 / D)
     centred = _only_inside([each - mean[:, None] for each in x], feature, D)
     scale = tl.rsqrt(sums(times(centred, centred)) * (1.0 / D) + eps)
     unit = [each * scale[:, None] for each in centred]
-    tl.store(inverse + rows, scale, mask=rows < left)
-    put(standard, unit, rows, feature, left, D)
+    if standard is not None:
+        tl.store(inverse + rows, scale, mask=rows < left)
+        put(standard, unit, rows, feature, left, D)
     affine_out = add(times(unit, vector(affine.weight, feature, D)), vector(affine.bias, feature, D))
     put(out, affine_out, rows, feature, left, D)
 

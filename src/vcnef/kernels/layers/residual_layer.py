@@ -19,18 +19,29 @@ def residual(
     tokens: Float[Tensor, "*b d"], update: Float[Tensor, "*b d"] | None, weights: Weights, eps: float
 ) -> Float[Tensor, "*b d"]:
     """`weights` of the norm."""
-    return _residual(tokens.contiguous(), like(update, tokens), *weights, eps)[0]
+    given = tokens.contiguous(), like(update, tokens)
+    if torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return _residual(*given, *weights, eps)[0]
+    # An operator would cost the host more than the kernel costs the GPU.
+    out = torch.empty_like(given[0])
+    _launch(*given, out, None, None, *weights, eps)
+    return out
+
+
+def _launch(tokens: Tensor, update: Tensor | None, *given: Any) -> None:
+    from vcnef.kernels.layers import residual_triton as kernels
+
+    *out, scale, shift, eps = given
+    count, norm = tokens.numel() // len(scale), Affine(scale, shift)
+    launch(kernels.residual, tiles_of("residual", count), tokens, update, *out, norm, count, eps, D=len(scale))
 
 
 @torch.library.custom_op("vcnef::residual_layer", mutates_args=())
 def _residual(
     tokens: Tensor, update: Tensor | None, scale: Tensor, shift: Tensor, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    from vcnef.kernels.layers import residual_triton as kernels
-
     found = _empty_residual(tokens)
-    count, norm = found[-1].numel(), Affine(scale, shift)
-    launch(kernels.residual, tiles_of("residual", count), tokens, update, *found, norm, count, eps, D=len(scale))
+    _launch(tokens, update, *found, scale, shift, eps)
     return found
 
 

@@ -28,7 +28,10 @@ def residual(
     total = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
     if update is not None:
         total = add(total, cast(matrix(update + start * D, rows, feature, left, D), tl.float32))
-    put_norm(total, out + start * D, standard + start * D, inverse + start, layer_norm, rows, left, feature, eps, D)
+    if standard is not None:
+        standard += start * D
+        inverse += start
+    put_norm(total, out + start * D, standard, inverse, layer_norm, rows, left, feature, eps, D)
 
 
 @triton.jit(do_not_specialize=["count"])
