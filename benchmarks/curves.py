@@ -31,15 +31,16 @@ from vcnef.kernels.weights import SWITCH
 from vcnef.metrics import nrmse
 
 WAYS = {"fused": "bf16", "plain": "bf16", "fp32": "fp32"}
+VALIDATE_EVERY = 5
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 
 
 def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str, Any]:
     """Train one way, then ask the model in every precision."""
     data = generate("burgers", samples=samples, params={"nu": 0.001}, generation="2022", device=device)
-    changes = {"epochs": epochs, "minutes": None, "schedule": "constant", "validate_every": 5, "seed": seed}
-    config = Config.load("burgers/vcnef_plus").override({f"train.{key}": value for key, value in changes.items()})
-    config = config.override({"train.precision": WAYS[way]})
+    budget = {"epochs": epochs, "minutes": None, "validate_every": VALIDATE_EVERY, "seed": seed}
+    changes = budget | {"schedule": "constant", "precision": WAYS[way]}
+    config = Config.load("burgers/vcnef_plus").override({"train": changes})
     data = data.view(**config.view())
     os.environ[SWITCH] = "1" if way == "fused" else "0"
     with TemporaryDirectory() as folder:
@@ -54,7 +55,7 @@ def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str
         "way": way,
         "seed": seed,
         "loss": [record["loss"] for record in trained.history],
-        "valid": [score for record in trained.history if (score := record.get("valid_nrmse")) is not None],
+        "valid": [record["valid_nrmse"] for record in trained.history[VALIDATE_EVERY - 1 :: VALIDATE_EVERY]],
         "seconds": trained.history[-1]["seconds"],
         "change": {name: apart(u, found["fp32"]) for name, u in found.items()},
         "nrmse": {name: float(nrmse(u, test.u[:, 1:], initial_frames=0)) for name, u in found.items()},

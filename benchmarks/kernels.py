@@ -1,10 +1,11 @@
 """Fused kernels of the modulation block against the plain code on the same weights and inputs, on a GPU.
 
     python benchmarks/kernels.py [--batch 64] [--times 40] [--points 256] [--compiled fp16 bf16] [--json FILE]
+    python benchmarks/kernels.py --predict 1 2 3
 
 First one block (not a model's first, which attends once for all times): eager in fp32, compiled under autocast, and
-both kernels in every tiling of their tables. Then `predict` of the paper's 1D model for 1000 initial states, as the
-ratio of plain fp32 to kernels in fp16. `change` is ‖found − fp32‖ / ‖fp32‖.
+both kernels in every tiling of their tables. Then `predict` of the paper's models, as the ratio of plain fp32 to
+half-precision operands in fp16. `change` is ‖found − fp32‖ / ‖fp32‖. --predict is that part alone, in these dimensions.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ from vcnef.nn.fused import block_weights
 
 FLOP_PER_TOKEN = {"mix": 4 * 96**2, "apply": 2 * 96**2 * 12, "modulate": 2 * 96**2 * 9, "block": 2 * 96**2 * 14}
 """Products over tokens at width 96 with values and output projection folded, normaliser and layer norms left out."""
+
+
+PREDICTED = {1: ((1000, 40, 256, 5), (1000, 240, 256, 2)), 2: ((1000, 20, 64, 3),), 3: ((100, 10, 32, 3),)}
+"""Dimensions -> initial states, times, points of a side and repeats."""
 
 
 def measure(function: Callable[[], object], repeats: int) -> dict[str, float]:
@@ -105,10 +110,12 @@ def compare_block(model: VCNeF, args: argparse.Namespace) -> dict[str, dict[str,
     return rows
 
 
-def compare_predict(model: VCNeF, times: int, repeats: int) -> dict[str, float]:
-    u0 = torch.randn(1000, 256, 1, device="cuda")
-    grid = cell_centres(((0.0, 1.0),), (256,)).cuda()
-    inputs = u0, grid, torch.linspace(1 / times, 1, times, device="cuda")
+def compare_predict(ndim: int, samples: int, times: int, side: int, repeats: int) -> dict[str, float]:
+    torch.manual_seed(0)
+    channels, sides = 1 if ndim == 1 else ndim + 2, (side,) * ndim
+    model = vcnef.build("vcnef", ndim=ndim, channels=channels).cuda().eval()
+    u0 = torch.randn(samples, *sides, channels, device="cuda")
+    inputs = u0, cell_centres(((0.0, 1.0),) * ndim, sides).cuda(), torch.linspace(1 / times, 1, times, device="cuda")
     found, expected = (model.predict(*inputs, precision=name) for name in ("fp16", "fp32"))
     error = change(found, expected)
     del found, expected
@@ -131,15 +138,17 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--compiled", nargs="*", choices=["fp16", "bf16"], default=["fp16"], help="~15 s each")
+    parser.add_argument("--predict", type=int, nargs="+", choices=sorted(PREDICTED), help="no blocks, these dimensions")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
 
     torch.manual_seed(0)
-    model = vcnef.build("vcnef", ndim=1, channels=1).cuda().eval()
-    rows = compare_block(model, args)
-    for times, repeats in ((40, 5), (240, 2)):
-        rows[f"predict, 1000 × {times} × 256"] = compare_predict(model, times, repeats)
-        show(f"predict, 1000 × {times} × 256", rows[f"predict, 1000 × {times} × 256"])
+    rows = {} if args.predict else compare_block(vcnef.build("vcnef", ndim=1, channels=1).cuda().eval(), args)
+    for ndim in args.predict or [1]:
+        for samples, times, side, repeats in PREDICTED[ndim]:
+            name = f"predict, {samples} × {times} × {'×'.join([str(side)] * ndim)}"
+            rows[name] = compare_predict(ndim, samples, times, side, repeats)
+            show(name, rows[name])
     if args.json:
         where = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name()}
         case = {key: getattr(args, key) for key in ("batch", "times", "points", "repeats")}
