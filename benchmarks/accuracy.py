@@ -1,12 +1,17 @@
-"""How accurate a model becomes on a case of the paper: generate data, train, judge on test, keep everything as JSON.
+"""How accurate models become on a case of the paper: generate data, train, judge on test, keep everything as JSON.
 
-    python benchmarks/accuracy.py CASE [--preset vcnef_plus] [--seed 0] [--minutes M] [--set key=value ...]
-        [--samples N] [--generation G] [--label text] [--out benchmarks/results/accuracy] [--keep runs/x] [--smoke]
+    python benchmarks/accuracy.py CASE [--preset vcnef_plus ...] [--seed 0 ...] [--minutes M | --epochs E]
+        [--set key=value ...] [--label text | --ablate [LABEL ...]] [--samples N] [--generation G]
+        [--out benchmarks/results/accuracy] [--keep runs] [--resume] [--device D] [--smoke]
 
-`benchmarks/accuracy.yaml` has the cases. Data are made in memory and trained on as `vcnef train` does; only the test
-split is judged, at the end. The JSON has all that a repetition needs, and `docs/results.md` is written from such files.
---label says what is different from the preset, for an ablation. --smoke is a case in seconds, whose numbers mean
-nothing.
+`benchmarks/accuracy.yaml` has the cases. Data are made once, in memory, and trained on as `vcnef train` does, for every
+preset and seed in turn; only the test split is judged, at the end. A JSON has all that a repetition needs, and
+`docs/results.md` is written from such files.
+
+--label says what is different from the preset. --ablate changes the ingredients of `benchmarks/ablations.yaml` one at
+a time, best with --epochs, so that all take equally many steps. --keep has a folder for every run, named as its result;
+with --resume runs that were interrupted there go on, and results that are there already stay. --smoke is a case in
+seconds, whose numbers mean nothing.
 """
 
 from __future__ import annotations
@@ -14,141 +19,95 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from hashlib import sha256
+from itertools import product
 from math import nan
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
+import yaml
 
-from accuracy_cases import Case, held_out, make_data, read_case
-from vcnef import __version__, workflow
-from vcnef.cli._training import training_progress
+from accuracy_cases import Case, CaseData, read_case
+from accuracy_run import Plan, run
 from vcnef.config import Config
 from vcnef.device import choose_device
-from vcnef.evaluation import Evaluation, evaluate
-from vcnef.evaluation.cost import device_name
 from vcnef.evaluation.tables import number
-from vcnef.models.interface import number_of_weights
-from vcnef.surrogate.folder import WEIGHTS, find, write_whole
+from vcnef.suggest import suggestion
+from vcnef.training import Stopped
 
-ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results" / "accuracy"
+ABLATIONS = Path(__file__).parent / "ablations.yaml"
 SMOKE = {"train.minutes": None, "train.epochs": 1, "train.batch": 4, "train.compile": False, "data.times": None}
 SMOKE_VCNEF = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
 
 
-def make_config(
-    case: Case, preset: str, seed: int, minutes: float | None, settings: Sequence[str], smoke: bool
-) -> Config:
-    """The preset with the budget of the case; `--set` has the last word."""
+def make_config(case: Case, asked: argparse.Namespace, preset: str, seed: int, changes: Sequence[str]) -> Config:
+    """The preset with the budget of the case; an ablation's changes and `--set` have the last word."""
     name = preset if "/" in preset or preset.endswith(".yaml") else f"{case.equation}/{preset}"
-    config = Config.load(name).override({"train.seed": seed, "train.minutes": minutes or case.minutes})
-    if smoke:
+    by_steps = {"minutes": None, "epochs": asked.epochs}
+    budget = by_steps if asked.epochs else {"minutes": asked.minutes or case.minutes}
+    config = Config.load(name).override({"train": {"seed": seed, **budget}})
+    if asked.smoke:
         small = {f"model.options.{key}": value for key, value in SMOKE_VCNEF.items()}
         config = config.override(SMOKE | (small if config.model.name == "vcnef" else {}))
         # There are few frames to start from.
         config = config.override({"data.passes": min(config.data.passes, 1)})
-    return config.override(settings)
+    return config.override(changes).override(asked.settings)
 
 
-def run(
-    case: Case, config: Config, path: Path, *, record: Mapping[str, Any], keep: Path | None, device: torch.device
-) -> dict[str, Any]:
-    """Train and judge; the file is written after training and after each evaluation."""
-    data, full = make_data(case, config, device)
-    with nullcontext(keep) if keep else TemporaryDirectory() as place:
-        folder = Path(place) if keep else Path(place) / "run"
-        devices = "cpu" if device.type == "cpu" else 1
-        with training_progress(config.train.epochs) as report:
-            trained = workflow.train(config, data, out=folder, devices=devices, on_progress=report)
-        last, surrogate = trained.history[-1], trained.surrogate
-        found = {
-            **record,
-            "config": config.to_dict(),
-            "data": case.describe() | {"trained_on": surrogate.provenance["train"]},
-            "device": device_name(device),
-            "torch": torch.__version__,
-            "vcnef": __version__,
-            "source": describe_source(),
-            "training": {"seconds": last["seconds"], "epochs": last["epoch"], "steps": last["step"]},
-            "weights": number_of_weights(surrogate.model),
-            "weights_sha256": sha256((find(folder) / WEIGHTS).read_bytes()).hexdigest(),
+def make_plans(case: Case, asked: argparse.Namespace) -> Iterator[Plan]:
+    """Every preset, seed and change that is asked for, but for those that `--resume` finds finished."""
+    for preset, seed, (label, changes) in product(asked.preset, asked.seed, find_changes(case, asked).items()):
+        config = make_config(case, asked, preset, seed, changes)
+        path = result_path(asked.out, case.name, preset, label, seed)
+        if path.exists() and not asked.resume:
+            raise ValueError(f"{path} exists already. Give another --seed, --label or --out, or remove it.")
+        if path.exists() and is_finished(path):
+            continue
+        about = {
+            "case": case.name,
+            "preset": Path(preset).stem,
+            "label": label,
+            "seed": seed,
+            "smoke": asked.smoke,
+            "command": spell_command(asked, preset, seed, label),
+            "date": date.today().isoformat(),
         }
-    write(path, found)
-    sets = list(held_out(case, full, device))
-    # The plain errors are safe in the file before those that need more memory and time.
-    for finer in ({}, {"space": case.space, "time": case.time}):
-        judged: list[dict[str, Any]] = []
-        for values, seen, trajectories in sets:
-            evaluation = evaluate(surrogate, trajectories, **finer, device=device, solver=False)
-            judged.append({"params": values, "seen": seen, **summarise(evaluation)})
-            found["evaluations"] = judged + found.get("evaluations", [])[len(judged) :]
-            write(path, found)
-    return found
+        yield Plan(config, path, about)
 
 
-def summarise(evaluation: Evaluation) -> dict[str, Any]:
-    """The numbers of an evaluation, without its curves over time; of each trajectory the nRMSE, for violins."""
-    record = evaluation.to_dict()
-    kept = ("resolution", "frames", "trained", "not_finite", "change")
-
-    def short(result: Mapping[str, Any]) -> dict[str, Any]:
-        scores = {name: result["scores"][name] for name in ("overall", "per_channel", "left_out")}
-        return {name: result[name] for name in kept} | scores
-
-    return {
-        "samples": record["samples"],
-        "result": short(record["result"]),
-        "space": [short(each) for each in record["space"]],
-        "time": [short(each) for each in record["time"]],
-        "nrmse": [each if each is None else float(f"{each:.4g}") for each in record["nrmse"]],
-        "notes": record["notes"],
-    }
-
-
-def describe_source() -> dict[str, Any]:
-    """Which code this was: the commit, where git knows it, and a hash of the package's files in any case."""
-    code = sha256()
-    for path in sorted((ROOT / "src").rglob("*")):
-        if path.suffix in (".py", ".yaml"):
-            code.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", "src", "benchmarks")
-    return {"commit": commit, "changed": None if changes is None else bool(changes), "sha256": code.hexdigest()}
-
-
-def _git(*arguments: str) -> str | None:
-    try:
-        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
-    except OSError:  # there is no git on this machine
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
-
-
-def write(path: Path, record: Mapping[str, Any]) -> None:
-    write_whole(path, (json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
+def find_changes(case: Case, asked: argparse.Namespace) -> dict[str, list[str]]:
+    """Label -> settings: those of the ablations, or just the label that is given."""
+    if asked.ablate is None:
+        return {asked.label: []}
+    known = yaml.safe_load(ABLATIONS.read_text(encoding="utf-8"))
+    if case.name not in known:
+        raise ValueError(f"There are no ablations of {case.name!r}. {suggestion(case.name, known)}")
+    for label in asked.ablate:
+        if label not in known[case.name]:
+            raise ValueError(f"{case.name} has no ablation {label!r}. {suggestion(label, known[case.name])}")
+    return {label: each for label, each in known[case.name].items() if not asked.ablate or label in asked.ablate}
 
 
 def result_path(folder: Path, case: str, preset: str, label: str, seed: int) -> Path:
-    """Where a result belongs; one that is there already is not overwritten."""
     words = [case, Path(preset).stem, *"".join(c if c.isalnum() else " " for c in label).split(), f"seed{seed}"]
-    path = folder / f"{'_'.join(words)}.json"
-    if path.exists():
-        raise ValueError(f"{path} exists already. Give another --seed, --label or --out, or remove it.")
-    return path
+    return folder / f"{'_'.join(words)}.json"
 
 
-def spell_command(asked: argparse.Namespace) -> str:
+def is_finished(path: Path) -> bool:
+    """Whether everything was judged, at all resolutions."""
+    return all(each["space"][1:] for each in json.loads(path.read_text()).get("evaluations", [{"space": []}]))
+
+
+def spell_command(asked: argparse.Namespace, preset: str, seed: int, label: str) -> str:
     """The command that gives the same numbers; where they were written does not belong to it."""
-    names = ("preset", "seed", "minutes", "samples", "generation", "label")
-    options = [word for name in names if (value := getattr(asked, name)) for word in (f"--{name}", str(value))]
+    kind = "label" if asked.ablate is None else "ablate"
+    given = {"preset": preset, "seed": seed or None, "minutes": asked.minutes, "epochs": asked.epochs}
+    given |= {"samples": asked.samples, "generation": asked.generation, kind: label or None}
+    options = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
     settings = ["--set", *asked.settings] if asked.settings else []
     smoke = ["--smoke"] if asked.smoke else []
     return shlex.join(["python", "benchmarks/accuracy.py", asked.case, *options, *settings, *smoke])
@@ -160,21 +119,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         case = read_case(asked.case)
         changes = {"samples": asked.samples, "generation": asked.generation}
         case = replace(case.shrunk() if asked.smoke else case, **{k: v for k, v in changes.items() if v is not None})
-        config = make_config(case, asked.preset, asked.seed, asked.minutes, asked.settings, asked.smoke)
-        path = result_path(asked.out, case.name, asked.preset, asked.label, asked.seed)
-        record = {
-            "case": case.name,
-            "preset": Path(asked.preset).stem,
-            "label": asked.label,
-            "seed": asked.seed,
-            "smoke": asked.smoke,
-            "command": spell_command(asked),
-            "date": date.today().isoformat(),
-        }
-        found = run(case, config, path, record=record, keep=asked.keep, device=choose_device(asked.device))
-    except (ValueError, OSError) as error:
+        # All of them first: what is wrong with the last should be said before the first begins.
+        plans = list(make_plans(case, asked))
+        data = CaseData(case, choose_device(asked.device))
+        for plan in plans:
+            folder = asked.keep / plan.path.stem if asked.keep else None
+            show(plan.path, run(plan, data, folder, resume=asked.resume))
+    except (ValueError, OSError, Stopped) as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
+
+
+def show(path: Path, found: Mapping[str, Any]) -> None:
     for each in found["evaluations"]:
         overall, values = each["result"]["overall"], ", ".join(f"{k}={v:g}" for k, v in each["params"].items())
         kind = "seen" if each["seen"] else "unseen"
@@ -182,21 +138,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
             number(overall[name] if overall[name] is not None else nan) for name in ("nrmse", "relative_l2")
         )
         print(f"{values} ({kind}): nRMSE {nrmse}, joint relative L2 {joint}")
-    print(f"Wrote {path}.")
+    print(f"Wrote {path}.", flush=True)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("case", help="a case of benchmarks/accuracy.yaml")
-    parser.add_argument("--preset", default="vcnef", help="of the case's equation, or equation/name, or a YAML file")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and batches; the data have their own")
-    parser.add_argument("--minutes", type=float, help="training time; by default the case's")
+    parser.add_argument(
+        "--preset", nargs="+", default=["vcnef"], help="of the case's equation, or equation/name, or a YAML file"
+    )
+    parser.add_argument("--seed", type=int, nargs="+", default=[0], help="of weights and batches; data have their own")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument("--minutes", type=float, help="training time; by default the case's")
+    budget.add_argument("--epochs", type=int, help="in place of minutes")
     parser.add_argument("--set", dest="settings", action="extend", nargs="+", default=[], metavar="key=value")
+    difference = parser.add_mutually_exclusive_group()
+    difference.add_argument("--label", default="", help="what is different from the preset")
+    difference.add_argument("--ablate", nargs="*", metavar="LABEL", help="ingredients to change; by default all")
     parser.add_argument("--samples", type=int, help="trajectories of each parameter value")
     parser.add_argument("--generation", help="of the data: documented or 2022")
-    parser.add_argument("--label", default="", help="what is different from the preset")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON")
-    parser.add_argument("--keep", type=Path, help="folder for the run, which is thrown away otherwise")
+    parser.add_argument("--keep", type=Path, help="folder for the runs, which are thrown away otherwise")
+    parser.add_argument("--resume", action="store_true", help="go on with what is in --keep and --out")
     parser.add_argument("--device")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that it works")
     return parser.parse_args(arguments)

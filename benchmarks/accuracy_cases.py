@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -85,31 +85,41 @@ def read_case(name: str) -> Case:
     return Case(name=name, **cases[name])
 
 
-def make_data(case: Case, config: Config, device: torch.device) -> tuple[Trajectories, Trajectories | None]:
-    """What is trained on, and the same at full resolution where there is room for it."""
-    view = config.view()
-    stride = 1 if case.bytes() <= ROOM else view["space_stride"]
-    data = case.generate(case.params, case.samples, device, stride)
-    seen = data.view(**view | {"space_stride": view["space_stride"] // stride})
-    return seen, data if stride == 1 else None
+class CaseData:
+    """The trajectories of a case, made once for any number of runs."""
 
+    def __init__(self, case: Case, device: torch.device) -> None:
+        self.case, self.device = case, device
+        self._made: dict[int, Trajectories] = {}
+        self._tests: list[tuple[Values, bool, Trajectories]] = []
 
-def held_out(
-    case: Case, full: Trajectories | None, device: torch.device
-) -> Iterator[tuple[Values, bool, Trajectories]]:
-    """The test trajectories of each parameter value, and whether the value is one of training.
+    def seen(self, config: Config) -> Trajectories:
+        """What is trained on, of all splits, at the points and times of the configuration."""
+        view = config.view()
+        stride = 1 if self.case.bytes() <= ROOM else view["space_stride"]
+        if stride not in self._made:
+            self._made[stride] = self.case.generate(self.case.params, self.case.samples, self.device, stride)
+        return self._made[stride].view(**view | {"space_stride": view["space_stride"] // stride})
 
-    All values have the same initial states, the first tenth, from which nothing was trained.
-    """
-    for number, values in enumerate(by_value(case.params)):
+    def held_out(self) -> list[tuple[Values, bool, Trajectories]]:
+        """The test trajectories of each parameter value at all points, and whether the value is one of training.
+
+        All values have the same initial states, the first tenth, from which nothing was trained.
+        """
+        if not self._tests:
+            seen = [(values, True, self._test(k, values)) for k, values in enumerate(by_value(self.case.params))]
+            self._tests = seen + [(values, False, self._made_anew(values)) for values in by_value(self.case.unseen)]
+        return self._tests
+
+    def _test(self, number: int, values: Values) -> Trajectories:
+        full, case = self._made.get(1), self.case
         if full is None:
-            yield values, True, replace(case.generate(values, case.tests, device), subset="test")
-        else:
-            rows = slice(number * case.samples, number * case.samples + case.tests)
-            own = {"u": full.u[rows], "params": full.params[rows], "parts": (case.tests,)}
-            yield values, True, replace(full, **own, subset="test")
-    for values in by_value(case.unseen):
-        yield values, False, replace(case.generate(values, case.tests, device), subset="test")
+            return self._made_anew(values)
+        rows = slice(number * case.samples, number * case.samples + case.tests)
+        return replace(full, u=full.u[rows], params=full.params[rows], parts=(case.tests,), subset="test")
+
+    def _made_anew(self, values: Values) -> Trajectories:
+        return replace(self.case.generate(values, self.case.tests, self.device), subset="test")
 
 
 def by_value(params: Mapping[str, Sequence[float]]) -> list[Values]:

@@ -20,7 +20,7 @@ def measured(tmp_path_factory):
     import accuracy
 
     place = tmp_path_factory.mktemp("accuracy")
-    options = ["--out", str(place), "--keep", str(place / "run"), "--seed", "3", "--device", "cpu"]
+    options = ["--out", str(place), "--keep", str(place / "runs"), "--seed", "3", "--device", "cpu"]
     accuracy.main(["burgers_params", "--smoke", *options, "--set", "train.batch=8", "--label", "larger batch"])
     path = place / "burgers_params_vcnef_larger_batch_seed3.json"
-    return place / "run", path, json.loads(path.read_text())
+    return place / "runs" / path.stem, path, json.loads(path.read_text())

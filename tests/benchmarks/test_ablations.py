@@ -16,19 +16,3 @@ CASES = [(case, label) for case, changes in CHANGES.items() for label in changes
 def test_each_changes_the_preset(case, label):
     preset = Config.load(f"{case}/vcnef_plus")
     assert preset.override(CHANGES[case][label]).to_dict() != preset.to_dict()
-
-
-def test_the_command_of_one(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import ablations
-
-    found = ablations.commands("burgers", 3, ["AdamW"], ["--seed", "1"])
-    assert list(found) == ["AdamW"]
-    assert found["AdamW"][2:] == [
-        "burgers", "--preset", "vcnef_plus", "--label", "AdamW", "--seed", "1",
-        "--set", "epochs=3", "minutes=null", "optimiser=adamw",
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match="AdamW"):
-        ablations.commands("burgers", 3, ["Adamw"], [])
-    with pytest.raises(ValueError, match="no ablations"):
-        ablations.commands("cns3d", 3, None, [])

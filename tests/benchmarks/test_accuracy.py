@@ -9,6 +9,8 @@ import yaml
 
 import accuracy
 import accuracy_cases
+import accuracy_run
+from vcnef.training import Stopped
 from vcnef.workflow import load
 
 CPU = torch.device("cpu")
@@ -19,6 +21,10 @@ def run(tmp_path, *arguments):
     accuracy.main(["burgers", "--smoke", "--device", "cpu", "--out", str(tmp_path), *arguments])
     (path,) = tmp_path.glob("*.json")
     return json.loads(path.read_text())
+
+
+def config_of(case, *options, preset="vcnef", seed=0, changes=()):
+    return accuracy.make_config(case, accuracy._parse([case.name, *options]), preset, seed, changes)
 
 
 def test_a_result_says_what_was_done(measured):
@@ -57,14 +63,14 @@ def test_every_value_is_judged_at_every_resolution(measured):
 
 
 def test_plain_errors_are_kept_when_something_fails_and_the_same_command_gives_them_again(tmp_path, monkeypatch):
-    whole = accuracy.evaluate
+    whole = accuracy_run.evaluate
 
     def out_of_memory(*arguments, **options):
         if options.get("space"):
             raise RuntimeError("out of memory")
         return whole(*arguments, **options)
 
-    monkeypatch.setattr(accuracy, "evaluate", out_of_memory)
+    monkeypatch.setattr(accuracy_run, "evaluate", out_of_memory)
     with pytest.raises(RuntimeError, match="out of memory"):
         run(tmp_path / "a")
     monkeypatch.undo()
@@ -78,17 +84,16 @@ def test_plain_errors_are_kept_when_something_fails_and_the_same_command_gives_t
 def test_without_room_the_trajectories_are_the_same(monkeypatch):
     case = accuracy.read_case("burgers_params").shrunk()
     case = dataclasses.replace(case, params={"nu": [0.002]}, unseen={"nu": [0.01]})
-    config = accuracy.make_config(case, "vcnef", 0, None, [], True)
-    data, full = accuracy.make_data(case, config, CPU)
+    config, full, thin = config_of(case, "--smoke"), *(accuracy_cases.CaseData(case, CPU) for _ in range(2))
+    data = full.seen(config)
     monkeypatch.setattr(accuracy_cases, "ROOM", 0)
-    thin, none = accuracy.make_data(case, config, CPU)
-    assert none is None
-    torch.testing.assert_close(thin.u, data.u)
-    torch.testing.assert_close(thin.grid, data.grid)
-    kept, made = (list(accuracy.held_out(case, each, CPU)) for each in (full, none))
+    torch.testing.assert_close(thin.seen(config).u, data.u)
+    torch.testing.assert_close(thin.seen(config).grid, data.grid)
+    assert list(full._made) == [1] != list(thin._made)
+    kept, made = full.held_out(), thin.held_out()
     assert [each[:2] for each in kept] == [each[:2] for each in made] == [({"nu": 0.002}, True), ({"nu": 0.01}, False)]
     torch.testing.assert_close(kept[0][2].u, made[0][2].u)
-    trained = full.split("train").u[:, 0]
+    trained = full._made[1].split("train").u[:, 0]
     for _, _, judged in kept:
         assert judged.subset == "test"
         assert not any((trained == u0).flatten(1).all(dim=1).any() for u0 in judged.u[:, 0])
@@ -98,15 +103,15 @@ def test_a_machine_without_git(monkeypatch):
     def nothing(*arguments, **options):
         raise FileNotFoundError("git")
 
-    known = accuracy.describe_source()
-    monkeypatch.setattr(accuracy.subprocess, "run", nothing)
-    assert accuracy.describe_source() == {"commit": None, "changed": None, "sha256": known["sha256"]}
+    known = accuracy_run.describe_source()
+    monkeypatch.setattr(accuracy_run.subprocess, "run", nothing)
+    assert accuracy_run.describe_source() == {"commit": None, "changed": None, "sha256": known["sha256"]}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_case_can_be_begun(name):
     case = accuracy.read_case(name)
-    config = accuracy.make_config(case, "vcnef", 0, None, ["train.batch=16"], False)
+    config = config_of(case, "--set", "train.batch=16")
     assert (config.train.minutes, config.train.batch) == (case.minutes, 16)
     known = accuracy_cases.equation(case.equation)
     assert min(case.space) == known.resolution // config.data.space_stride
@@ -116,13 +121,16 @@ def test_every_case_can_be_begun(name):
     assert not [each for each in unseen if each in seen]
     small = case.shrunk()
     assert max(small.space) == small.resolution
-    assert accuracy.make_config(small, "vcnef_plus", 0, None, [], True).train.epochs == 1
+    assert config_of(small, "--smoke", preset="vcnef_plus").train.epochs == 1
 
 
 def test_a_budget_and_a_preset_by_its_whole_name():
     case = accuracy.read_case("burgers")
-    config = accuracy.make_config(case, "burgers/fno", 2, 1.5, [], False)
+    config = config_of(case, "--minutes", "1.5", preset="burgers/fno", seed=2)
     assert (config.model.name, config.train.minutes, config.train.seed) == ("fno", 1.5, 2)
+    config = config_of(case, "--epochs", "7", "--set", "ema=0.5", changes=["optimiser=adamw", "ema=null"])
+    assert (config.train.minutes, config.train.epochs) == (None, 7)
+    assert (config.train.optimiser, config.train.ema) == ("adamw", 0.5)
 
 
 @pytest.mark.parametrize(
@@ -131,11 +139,13 @@ def test_a_budget_and_a_preset_by_its_whole_name():
         (["burger"], "There is no case 'burger'. Did you mean 'burgers'"),
         (["burgers", "--preset", "vcnf"], "There is no preset 'burgers/vcnf'."),
         (["burgers", "--set", "epoch=3"], "There is no setting 'epoch'; did you mean train.epochs"),
+        (["burgers", "--ablate", "Adam"], "burgers has no ablation 'Adam'. Did you mean 'AdamW'"),
+        (["cns3d", "--ablate"], "There are no ablations of 'cns3d'."),
         (["burgers"], "exists already. Give another --seed, --label or --out, or remove it."),
     ],
 )
 def test_bad_input_is_said_before_anything_is_made(arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(accuracy, "make_data", None)
+    monkeypatch.setattr(accuracy, "CaseData", None)
     (tmp_path / "burgers_vcnef_seed0.json").touch()
     with pytest.raises(SystemExit) as stop:
         accuracy.main([*arguments, "--smoke", "--out", str(tmp_path)])
@@ -146,11 +156,65 @@ def test_bad_input_is_said_before_anything_is_made(arguments, message, tmp_path,
 def test_samples_and_generation_can_be_chosen(monkeypatch, tmp_path):
     asked = {}
 
-    def stop(case, config, path, **others):
-        asked.update(dataclasses.asdict(case))
+    def stop(plan, data, folder, **others):
+        asked.update(dataclasses.asdict(data.case))
         raise ValueError("enough")
 
     monkeypatch.setattr(accuracy, "run", stop)
     with pytest.raises(SystemExit):
         accuracy.main(["cns1d", "--samples", "30", "--generation", "2022", "--out", str(tmp_path)])
     assert (asked["samples"], asked["generation"]) == (30, "2022")
+
+
+def test_ablations_are_runs_of_one_script(monkeypatch, tmp_path):
+    found = []
+    monkeypatch.setattr(accuracy, "run", lambda plan, *others, **options: found.append(plan) or {"evaluations": []})
+    accuracy.main(
+        [
+            "burgers",
+            "--ablate",
+            "AdamW",
+            "ReLU",
+            "--seed",
+            "1",
+            "2",
+            "--epochs",
+            "3",
+            "--set",
+            "batch=8",
+            "--out",
+            str(tmp_path),
+        ]
+    )
+    assert {(plan.about["label"], plan.about["seed"]) for plan in found} == {
+        ("AdamW", 1), ("AdamW", 2), ("ReLU", 1), ("ReLU", 2),
+    }  # fmt: skip
+    (plan,) = (plan for plan in found if (plan.about["label"], plan.config.train.seed) == ("AdamW", 2))
+    assert plan.path.name == "burgers_vcnef_AdamW_seed2.json"
+    assert (plan.config.train.optimiser, plan.config.train.epochs, plan.config.train.batch) == ("adamw", 3, 8)
+    assert plan.about["command"] == (
+        "python benchmarks/accuracy.py burgers --preset vcnef --seed 2 --epochs 3 --ablate AdamW --set batch=8"
+    )
+
+
+def test_an_interrupted_run_goes_on_and_a_finished_one_stays(tmp_path, monkeypatch, capsys):
+    """Stopped in its first of two epochs, it ends as if nothing had happened."""
+    options = ["--keep", str(tmp_path / "runs"), "--set", "epochs=2", "--preset", "vcnef"]
+    whole = run(tmp_path / "whole", *options[2:])
+    train = accuracy_run.workflow.train
+
+    def interrupted(config, *given, **others):
+        train(config.override({"train.epochs": 1}), *given, **others)
+        raise Stopped("Stopped by SIGTERM")
+
+    monkeypatch.setattr(accuracy_run.workflow, "train", interrupted)
+    with pytest.raises(SystemExit):
+        run(tmp_path, *options)
+    assert "Stopped by SIGTERM" in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.json"))
+    monkeypatch.undo()
+    found = run(tmp_path, *options, "--resume")
+    assert (found["training"]["epochs"], found["training"]["steps"]) == (2, whole["training"]["steps"])
+
+    monkeypatch.setattr(accuracy, "run", None)
+    accuracy.main(["burgers", "--smoke", "--resume", "--out", str(tmp_path), *options])
