@@ -84,10 +84,11 @@ def twin_decoder(model: VCNeF, tokens: Tensor, sides: tuple[int, ...]) -> Tensor
 def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> Tensor:
     batch, times = len(u0), len(t)
     tokens = model.encoder(u0, grid.expand(batch, *grid.shape), params)
-    for block in model.blocks[:-1]:
+    *blocks, norm = model.blocks
+    for block in blocks:
         attended = block.attention_norm(tokens + twin_attention(block.attention, tokens))
         tokens = block.mlp_norm(attended + block.mlp(attended))
-    tokens = model.blocks[-1](tokens).unsqueeze(1).repeat(1, times, 1, 1)
+    tokens = norm(tokens).unsqueeze(1).repeat(1, times, 1, 1)
     coordinates = twin_coordinates(model, grid.expand(batch, *grid.shape), t.expand(batch, times))
     for block in model.modulations:
         tokens = twin_block(block, tokens, coordinates)

@@ -18,17 +18,20 @@ from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LinearCoordina
 from vcnef.nn.decoders import PatchDecoder, PointDecoder
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
 from vcnef.nn.local import Layout, LocalMix
-from vcnef.nn.modulation import CoordinateBranch, ModulationBlock
+from vcnef.nn.modulation import Begun, CoordinateBranch, ModulationBlock
 
 MORE_FOR_PATCHES = 4
 """So many times more points are in flight on a GPU where a token is a patch."""
 
 
 class Latent(NamedTuple):
-    """An encoded initial state: itself, its tokens, the features of the points, and the sides of the tokens' grids."""
+    """An encoded initial state: itself, its tokens, the features of the points, and the sides of the tokens' grids.
+
+    Tokens are already as far as query times do not matter, which is in the middle of the first modulation block.
+    """
 
     u0: Float[Tensor, "b *x c"]
-    tokens: Float[Tensor, "b 1 s d"]
+    tokens: Begun
     space: Float[Tensor, "_ s d"]
     layout: Layout
 
@@ -80,18 +83,21 @@ class VCNeF(TrajectoryModel):
         layout = self.encoder.layout(u0.shape[1:-1])
         points = self.features(grid if grid.ndim == u0.ndim else grid.unsqueeze(0))
         tokens = self.blocks(self.encoder(u0, points, params), layout)
-        return Latent(u0, tokens.unsqueeze(1), self.coordinates.encode_space(points), layout)
+        begun = self.modulations[0].begin(tokens.unsqueeze(1), layout)
+        return Latent(u0, begun, self.coordinates.encode_space(points), layout)
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         coordinates = Coordinates(self.coordinates.encode_time(t if t.ndim == 2 else t.unsqueeze(0)), latent.space)
-        tokens = latent.tokens
-        for modulation in self.modulations:
+        first, *others = self.modulations
+        tokens = first.finish(latent.tokens, coordinates)
+        for modulation in others:
             tokens = modulation(tokens, coordinates, latent.layout)
+        u0 = latent.u0
         # Fused kernels answer in the type of their operands; the decoder goes on in it.
-        half = tokens.dtype != latent.tokens.dtype
+        half = tokens.dtype != u0.dtype
         with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
-            u = self.decoder(tokens, latent.u0.shape[1:-1]).to(latent.tokens.dtype)
-        return u + latent.u0.unsqueeze(1) if self.change else u
+            u = self.decoder(tokens, u0.shape[1:-1]).to(u0.dtype)
+        return u + u0.unsqueeze(1) if self.change else u
 
 
 SIZES = {

@@ -50,20 +50,26 @@ class TransformerBlock(nn.Module):
             alone = tokens.unsqueeze(1)
             extra = mix_local(self.local, alone, layout, weights)
             return kernels.transform(alone, *kernels.mix(alone, weights), weights, extra).squeeze(1)
-        if (dtype := training_operands(self, tokens)) is not None:
-            return widen_and_norm(self, attend_and_norm(self, tokens.to(dtype), layout))
         with half_products(tokens):
-            attended = attend(self, tokens, layout)
-            return self.mlp_norm(attended, self.dropout(self.mlp(attended)))
+            return feed(self, attend(self, tokens, layout))
 
 
 def attend(block: nn.Module, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
     """LN(z + Attn(z) + Local(z)), of which a block may have neither."""
+    if (dtype := training_operands(block, tokens)) is not None:
+        return attend_and_norm(block, tokens.to(dtype), layout)
     update = None if block.attention is None else block.dropout(block.attention(tokens))
     if block.local is not None:
         mixed = block.local(tokens, layout)
         update = mixed if update is None else update + mixed
     return block.attention_norm(tokens, update)
+
+
+def feed(block: nn.Module, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+    """LN(z + MLP(z))."""
+    if training_operands(block, tokens) is not None:
+        return widen_and_norm(block, tokens)
+    return block.mlp_norm(tokens, block.dropout(block.mlp(tokens)))
 
 
 class Transformer(nn.Sequential):

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
-from vcnef.kernels.weights import BlockWeights
 from vcnef.nn.attention import positive
-from vcnef.nn.blocks import Activation, FeedForward, attend
+from vcnef.nn.blocks import Activation, FeedForward, attend, feed
 from vcnef.nn.coordinates import Coordinates
-from vcnef.nn.fused import (
-    attend_and_norm,
-    half_products,
-    learnt,
-    mix_local,
-    pack_block,
-    training_operands,
-    widen_and_norm,
-)
+from vcnef.nn.fused import half_products, learnt, mix_local, pack_block, training_operands
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
 
@@ -45,14 +38,22 @@ class CoordinateBranch(nn.Module):
         return field if self.residual is None else field + self.residual(F.gelu(field))
 
 
+class Begun(NamedTuple):
+    """A modulation block as far as no query time matters: z after its attention, σ(z W'), and the shift if any."""
+
+    tokens: Float[Tensor, "b t_or_1 s d"]
+    scale: Float[Tensor, "b t_or_1 s d"]
+    shift: Float[Tensor, "b t_or_1 s d"] | None = None
+
+
 class ModulationBlock(nn.Module):
     """z ← LN(z + Attn(z)); z ← LN(z + W (σ(z W') ∘ MLP(C))); z ← LN(z + MLP(z)), σ = ELU + 1 (the paper's eq. 7).
 
     Scale only, no shift: the paper's ablation finds that shifting hurts (0.0945 against 0.0824 nRMSE on Burgers);
     `shift=True` adds it. `local`, which the paper does not have, adds a mixing of neighbours to the attention.
 
-    The time axis of `tokens` may have size one, as it has before the first block: attention and scale are then computed
-    once, not once per query time, and meet the times where they multiply the coordinates.
+    The time axis of `tokens` may have size one, as it has before the first block: `begin` then computes attention and
+    scale once, not once per query time, and `finish` lets them meet the times where they multiply the coordinates.
 
     Where a GPU is there, fused kernels do all of it when `predict` has chosen a precision or when the block trains in
     half precision; tokens then come out in the type of their operands.
@@ -85,36 +86,34 @@ class ModulationBlock(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "b t_or_1 s d"], coordinates: Coordinates, layout: Layout = ()
     ) -> Float[Tensor, "b t s d"]:
+        if tokens.shape[1] > 1 and (weights := pack_block(self, tokens)) is not None:
+            extra = mix_local(self.local, tokens, layout, weights)
+            return kernels.apply(tokens, *kernels.mix(tokens, weights), self.branch(coordinates), weights, extra)
+        if tokens.shape[1] > 1 and training_operands(self, tokens) is not None:
+            return self._train(attend(self, tokens, layout), None, coordinates, self.scale)
+        return self.finish(self.begin(tokens, layout), coordinates)
+
+    def begin(self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = ()) -> Begun:
         if (weights := pack_block(self, tokens)) is not None:
-            return self._fused(tokens, coordinates, layout, weights)
-        if (dtype := training_operands(self, tokens)) is not None:
-            return self._trained(tokens.to(dtype), coordinates, layout)
+            extra = mix_local(self.local, tokens, layout, weights)
+            return Begun(*kernels.attend(tokens, *kernels.mix(tokens, weights), weights, extra))
         with half_products(tokens):
-            return self._plain(tokens, coordinates, layout)
+            attended = attend(self, tokens, layout)
+            shift = None if self.shift is None else self.shift(attended)
+            return Begun(attended, positive(self.scale(attended)), shift)
 
-    def _plain(self, tokens: Tensor, coordinates: Coordinates, layout: Layout) -> Tensor:
-        attended = attend(self, tokens, layout)
+    def finish(self, begun: Begun, coordinates: Coordinates) -> Float[Tensor, "b t s d"]:
+        tokens, scale, shift = begun
+        if (weights := pack_block(self, tokens)) is not None:
+            return kernels.modulate(tokens, scale, self.branch(coordinates), weights)
+        if training_operands(self, tokens) is not None:
+            return self._train(tokens, scale, coordinates)
+        with half_products(tokens):
+            modulated = scale * self.branch(coordinates)
+            modulated = modulated if shift is None else modulated + shift
+            return feed(self, self.modulation_norm(tokens, self.dropout(self.out(modulated))))
 
-        modulated = positive(self.scale(attended)) * self.branch(coordinates)
-        if self.shift is not None:
-            modulated = modulated + self.shift(attended)
-        modulated = self.modulation_norm(attended, self.dropout(self.out(modulated)))
-
-        return self.mlp_norm(modulated, self.dropout(self.mlp(modulated)))
-
-    def _fused(self, tokens: Tensor, coordinates: Coordinates, layout: Layout, weights: BlockWeights) -> Tensor:
-        field, mixed = self.branch(coordinates), kernels.mix(tokens, weights)
-        extra = mix_local(self.local, tokens, layout, weights)
-        if tokens.shape[1] == field.shape[1]:
-            return kernels.apply(tokens, *mixed, field, weights, extra)
-        return kernels.modulate(*kernels.attend(tokens, *mixed, weights, extra), field, weights)
-
-    def _trained(self, tokens: Tensor, coordinates: Coordinates, layout: Layout) -> Tensor:
-        eps, field = self.mlp_norm.eps, self.branch(coordinates)
-        attended = attend_and_norm(self, tokens, layout)
-        modulate = learnt(self.out, self.modulation_norm)
-        if tokens.shape[1] == field.shape[1]:
-            modulated = layers.modulation(attended, None, field, learnt(self.scale) + modulate, eps)
-        else:
-            modulated = layers.modulation(attended, positive(self.scale(attended)), field, modulate, eps)
-        return widen_and_norm(self, modulated)
+    def _train(self, tokens: Tensor, scale: Tensor | None, coordinates: Coordinates, *own: nn.Module) -> Tensor:
+        """What comes after attention, as kernels; `own` computes the scale there if it is not given."""
+        weights, eps = learnt(*own, self.out, self.modulation_norm), self.modulation_norm.eps
+        return feed(self, layers.modulation(tokens, scale, self.branch(coordinates), weights, eps))
