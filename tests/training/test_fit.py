@@ -71,6 +71,23 @@ def test_precisions(fit_quickly, precision):
     assert torch.get_float32_matmul_precision() == "highest"
 
 
+def test_half_precision_rounds_nothing_that_goes_in(fit_quickly):
+    """Neighbouring points, times and targets would be one otherwise."""
+    asked = []
+
+    def objective(model, batch, progress):
+        asked.append(batch)
+        u = model(batch.u0, batch.grid, batch.t, batch.params)
+        assert torch.is_autocast_enabled("cpu")
+        assert u.dtype == torch.float32
+        return (u - batch.u).square().mean()
+
+    fit_quickly(precision="bf16", arguments={"objective": objective})
+    for name in ("u0", "grid", "t", "params", "u"):
+        assert getattr(asked[0], name).dtype == torch.float32
+    assert not torch.equal(asked[0].u, asked[0].u.bfloat16().float())
+
+
 def test_half_precision_needs_a_gpu(fit_quickly):
     with pytest.raises(ValueError, match="precision is 'fp16', which needs a GPU; there is none"):
         fit_quickly(precision="fp16")

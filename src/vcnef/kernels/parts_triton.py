@@ -236,4 +236,20 @@ def relu(x):
 @triton.jit
 @no_type_check
 def gelu(x):
-    return [0.5 * each * (1 + tl.erf(each * 0.7071067811865476)) for each in x]
+    return [tl.maximum(each, 0.0) - tl.abs(each) * normal_tail(each) for each in x]
+
+
+@triton.jit
+@no_type_check
+def normal_tail(x):
+    """1 − Φ(|x|) to 7.5e-8, after Hastings: an exponential and a root, at half the cost of erf."""
+    d = 1 + 0.2316419 * tl.abs(x)
+    t = tl.rsqrt(d * d)
+    series = 0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429)))
+    return normal_density(x) * t * series
+
+
+@triton.jit
+@no_type_check
+def normal_density(x):
+    return 0.3989422804014327 * tl.exp2(-0.7213475204444817 * x * x)

@@ -94,7 +94,7 @@ class VCNeF(TrajectoryModel):
             tokens = modulation(tokens, coordinates, latent.layout)
         u0 = latent.u0
         # Fused kernels answer in the type of their operands; the decoder goes on in it.
-        half = tokens.dtype != u0.dtype
+        half = tokens.dtype.itemsize < u0.dtype.itemsize
         with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
             u = self.decoder(tokens, u0.shape[1:-1]).to(u0.dtype)
         return u + u0.unsqueeze(1) if self.change else u

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from vcnef.nn.blocks import FeedForward
 from vcnef.nn.patches import continue_grid, patch_points, whole_sides
+from vcnef.nn.unrounded import unrounded
 
 
 class Coordinates(NamedTuple):
@@ -58,10 +59,12 @@ class LinearCoordinates(nn.Module):
         self.linear = nn.Linear(1 + features, width)
 
     def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
-        return F.linear(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)
+        with unrounded(grid):
+            return F.linear(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)
 
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
-        return F.linear(t.unsqueeze(-1), self.linear.weight[:, :1])
+        with unrounded(t):
+            return F.linear(t.unsqueeze(-1), self.linear.weight[:, :1])
 
 
 class FourierCoordinates(nn.Module):
@@ -104,9 +107,10 @@ class LearnableFourier(nn.Module):
         nn.init.normal_(self.frequencies.weight, std=2 * math.pi)
 
     def forward(self, x: Float[Tensor, "*b D"]) -> Float[Tensor, "*b f"]:
-        angles = self.frequencies(x)
-        waves = torch.cat((angles.cos(), angles.sin()), dim=-1)
-        return self.mlp(waves / math.sqrt(waves.shape[-1]))
+        with unrounded(x):
+            angles = self.frequencies(x)
+            waves = torch.cat((angles.cos(), angles.sin()), dim=-1)
+            return self.mlp(waves / math.sqrt(waves.shape[-1]))
 
 
 def sinusoidal(t: Float[Tensor, "*b"], width: int, scale: float = 5000.0) -> Float[Tensor, "*b d"]:

@@ -14,6 +14,7 @@ from vcnef.nn.blocks import FeedForward
 from vcnef.nn.fused import pack_decoder
 from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
+from vcnef.nn.unrounded import unrounded
 
 CONV_TRANSPOSE = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
 
@@ -29,7 +30,10 @@ class PointDecoder(nn.Module):
     def forward(self, tokens: Float[Tensor, "b t s d"], sides: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
         if (weights := pack_decoder(self.norm, self.mlp, tokens)) is not None:
             return kernels.decode(tokens, weights).unflatten(2, sides)
-        return self.mlp(self.norm(tokens)).unflatten(2, sides)
+        first, activation, last = self.mlp
+        features = activation(first(self.norm(tokens)))
+        with unrounded(tokens):
+            return last(features.to(last.weight.dtype)).unflatten(2, sides)
 
 
 class PatchDecoder(nn.Module):

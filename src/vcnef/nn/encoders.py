@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from vcnef.nn.local import Layout
 from vcnef.nn.patches import continue_field, continue_grid, whole_sides
+from vcnef.nn.unrounded import unrounded
 
 CONV = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}
 
@@ -34,7 +35,8 @@ class PointEncoder(nn.Module):
     def forward(
         self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
     ) -> Float[Tensor, "b s d"]:
-        return self.linear(join_inputs(u0, grid, params).flatten(1, -2))
+        with unrounded(u0):
+            return self.linear(join_inputs(u0, grid, params).flatten(1, -2))
 
 
 class PatchEncoder(nn.Module):
@@ -64,4 +66,5 @@ class PatchEncoder(nn.Module):
         sides = whole_sides(u0.shape[1:-1], self.patches)
         inputs = join_inputs(continue_field(u0, sides, self.periodic), continue_grid(grid, sides), params)
         channels_first = inputs.movedim(-1, 1)
-        return torch.cat([embed(channels_first).flatten(2).mT for embed in self.scales], dim=1)
+        with unrounded(u0):
+            return torch.cat([embed(channels_first).flatten(2).mT for embed in self.scales], dim=1)

@@ -16,6 +16,7 @@ from vcnef.nn.coordinates import Coordinates
 from vcnef.nn.fused import half_products, learnt, mix_local, pack_block, training_operands
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
+from vcnef.nn.unrounded import unrounded
 
 
 class CoordinateBranch(nn.Module):
@@ -32,8 +33,9 @@ class CoordinateBranch(nn.Module):
         self.residual = FeedForward(width, 2 * width, nn.GELU) if residual else None
 
     def forward(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
-        time = F.linear(coordinates.time, self.lift.weight)
-        space = self.lift(coordinates.space)
+        with unrounded(coordinates.time):
+            time = F.linear(coordinates.time, self.lift.weight)
+            space = self.lift(coordinates.space)
         field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
         return field if self.residual is None else field + self.residual(F.gelu(field))
 

@@ -18,7 +18,7 @@ from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.timing import peak_memory, time_once
-from vcnef.training.devices import PRECISION, fused, numerics
+from vcnef.training.devices import fused, numerics, precise
 from vcnef.training.job import Job, prepare
 from vcnef.training.recipe import Recipe
 from vcnef.training.step import WARM_UP, GraphedStep
@@ -156,7 +156,8 @@ def _forget(device: torch.device) -> None:
 
 def _one_device(case: Case) -> Fabric:
     devices = [case.device.index] if case.device.index is not None else 1
-    fabric = Fabric(accelerator=case.device.type, devices=devices, precision=PRECISION[case.precision])
+    kind = case.device.type
+    fabric = Fabric(accelerator=kind, devices=devices, **precise(case.precision, kind))
     fabric.launch()
     return fabric
 

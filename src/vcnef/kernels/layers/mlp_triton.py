@@ -13,6 +13,8 @@ from vcnef.kernels.parts_triton import (
     dot,
     gelu,
     matrix,
+    normal_density,
+    normal_tail,
     product,
     put,
     relu,
@@ -109,7 +111,5 @@ def relu_slope(x):
 @triton.jit
 @no_type_check
 def gelu_slope(x):
-    return [
-        0.5 * (1 + tl.erf(each * 0.7071067811865476)) + each * 0.3989422804014327 * tl.exp(-0.5 * each * each)
-        for each in x
-    ]
+    """Φ(x) + x φ(x)."""
+    return [tl.where(each > 0, 1 - normal_tail(each), normal_tail(each)) + each * normal_density(each) for each in x]
