@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py CASE [--preset vcnef_plus ...] [--seed 0 ...] [--minutes M | --epochs E]
         [--set key=value ...] [--label text | --ablate [LABEL ...]] [--samples N] [--generation G]
-        [--out benchmarks/results/accuracy] [--keep runs] [--resume] [--device D] [--smoke]
+        [--out benchmarks/results/accuracy] [--keep runs] [--cache data] [--resume] [--device D] [--smoke]
 
 `benchmarks/accuracy.yaml` has the cases. Data are made once, in memory, and trained on as `vcnef train` does, for every
 preset and seed in turn; only the test split is judged, at the end. A JSON has all that a repetition needs, and
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         case = replace(case.shrunk() if asked.smoke else case, **{k: v for k, v in changes.items() if v is not None})
         # All of them first: what is wrong with the last should be said before the first begins.
         plans = list(make_plans(case, asked))
-        data = CaseData(case, choose_device(asked.device))
+        data = CaseData(case, choose_device(asked.device), asked.cache)
         for plan in plans:
             folder = asked.keep / plan.path.stem if asked.keep else None
             show(plan.path, run(plan, data, folder, resume=asked.resume))
@@ -159,6 +159,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--generation", help="of the data: documented or 2022")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the JSON")
     parser.add_argument("--keep", type=Path, help="folder for the runs, which are thrown away otherwise")
+    parser.add_argument("--cache", type=Path, help="folder for generated data; empty it when solvers have changed")
     parser.add_argument("--resume", action="store_true", help="go on with what is in --keep and --out")
     parser.add_argument("--device")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that it works")

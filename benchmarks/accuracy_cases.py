@@ -86,10 +86,13 @@ def read_case(name: str) -> Case:
 
 
 class CaseData:
-    """The trajectories of a case, made once for any number of runs."""
+    """The trajectories of a case, made once for any number of runs.
 
-    def __init__(self, case: Case, device: torch.device) -> None:
-        self.case, self.device = case, device
+    `cache` is a folder in which those for training outlast the process; it must not outlast a change of the solvers.
+    """
+
+    def __init__(self, case: Case, device: torch.device, cache: Path | None = None) -> None:
+        self.case, self.device, self.cache = case, device, cache
         self._made: dict[int, Trajectories] = {}
         self._tests: list[tuple[Values, bool, Trajectories]] = []
 
@@ -98,8 +101,19 @@ class CaseData:
         view = config.view()
         stride = 1 if self.case.bytes() <= ROOM else view["space_stride"]
         if stride not in self._made:
-            self._made[stride] = self.case.generate(self.case.params, self.case.samples, self.device, stride)
+            self._made[stride] = self._generated(stride)
         return self._made[stride].view(**view | {"space_stride": view["space_stride"] // stride})
+
+    def _generated(self, stride: int) -> Trajectories:
+        case = self.case
+        path = self.cache and self.cache / f"{case.name}_{case.generation}_{case.samples}_{case.data_seed}_{stride}.pt"
+        if path and path.exists():
+            return torch.load(path, weights_only=False, mmap=True)
+        data = case.generate(case.params, case.samples, self.device, stride)
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            torch.save(data, path)
+        return data
 
     def held_out(self) -> list[tuple[Values, bool, Trajectories]]:
         """The test trajectories of each parameter value at all points, and whether the value is one of training.

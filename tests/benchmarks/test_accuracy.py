@@ -99,6 +99,16 @@ def test_without_room_the_trajectories_are_the_same(monkeypatch):
         assert not any((trained == u0).flatten(1).all(dim=1).any() for u0 in judged.u[:, 0])
 
 
+def test_data_outlast_a_process_in_a_cache(tmp_path, monkeypatch):
+    case = accuracy.read_case("burgers").shrunk()
+    config = config_of(case, "--smoke")
+    made = accuracy_cases.CaseData(case, CPU, tmp_path / "data").seen(config)
+    monkeypatch.setattr(accuracy_cases, "generate", None)
+    again = accuracy_cases.CaseData(case, CPU, tmp_path / "data").seen(config)
+    torch.testing.assert_close(again.u, made.u)
+    assert (again.problem, again.parts, again.attributes) == (made.problem, made.parts, made.attributes)
+
+
 def test_a_machine_without_git(monkeypatch):
     def nothing(*arguments, **options):
         raise FileNotFoundError("git")
