@@ -89,7 +89,11 @@ def test_a_run_beside_the_release(vcnef, tmp_path, release):
         (("speed", "--models", "fno", "--release", "nowhere"), "nowhere is not the authors' release"),
         (("speed", "--models", "fno", "--times", "8"), "--times has no meaning for speed. Leave it out"),
         (("memory", "--models", "fno", "--device", "cpu"), "Memory is measured on a CUDA device, got cpu"),
-        (("train", "--models", "fno", "--precision", "fp16", "--device", "cpu"), "expected one of fp32, tf32, bf16"),
+        (("train", "--models", "fno", "--precision", "fp16", "--device", "cpu"), "'fp16', which needs a GPU"),
+        (
+            ("train", "--models", "fno", "--precision", "fp8", "--device", "cpu"),
+            "expected one of fp32, tf32, bf16, fp16",
+        ),
         (("train", "--models", "vcnef", "--times", "41"), "times is 41; expected 1 to 40"),
         (("train", "--models", "pinn"), "pinn is trained on an equation"),
         (("accuracy",), "accuracy"),

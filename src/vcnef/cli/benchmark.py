@@ -48,8 +48,7 @@ def benchmark(
     precision: Annotated[
         str | None,
         typer.Option(
-            help="fp32, tf32, bf16 or fp16 (not for train). By default what `predict` does; for train bf16 on a GPU "
-            "and fp32 elsewhere."
+            help="fp32, tf32, bf16 or fp16. By default what `predict` does; for train bf16 on a GPU and fp32 elsewhere."
         ),
     ] = None,
     repeats: Annotated[

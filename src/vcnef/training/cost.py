@@ -23,7 +23,7 @@ from vcnef.training.job import Job, prepare
 from vcnef.training.recipe import Recipe
 from vcnef.training.step import WARM_UP, GraphedStep
 
-PRECISIONS = ("fp32", "tf32", "bf16")
+PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 BATCHES = 4
 """As many lie on the device: enough to draw from."""
 MOST_STEPS = 20
@@ -103,6 +103,8 @@ def measure_training(
 def _check(case: Case, **counts: int) -> None:
     if case.precision not in PRECISIONS:
         raise ValueError(f"precision is {case.precision!r}; expected one of {', '.join(PRECISIONS)}.")
+    if case.precision == "fp16" and case.device.type != "cuda":
+        raise ValueError(f"precision is 'fp16', which needs a GPU; the device is {case.device}. Use 'bf16' or 'fp32'.")
     for name, value in {"points": case.points, "frames": case.frames, "batch": case.batch, **counts}.items():
         if value < 1:
             raise ValueError(f"{name} is {value}; expected at least 1.")

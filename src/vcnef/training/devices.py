@@ -9,31 +9,18 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from lightning_fabric.plugins import MixedPrecision
 from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
 from torch import nn
 
 from vcnef.data import Queries
 from vcnef.models.rollout import Rollout
+from vcnef.training.half import MIXED, HalfInside
 from vcnef.training.recipe import Recipe
-
-MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
-
-
-class HalfInside(MixedPrecision):
-    """Half precision inside the network alone.
-
-    Fabric would round what the network is asked and should answer as well: in bf16 neighbours on a grid of 256 points
-    are then one point, and so are times and targets that differ by less than half a percent.
-    """
-
-    def convert_input(self, data: Any) -> Any:
-        return data
 
 
 def precise(name: str, device_type: str) -> dict[str, Any]:
     """What `Fabric` is told of a recipe's precision."""
-    return {"plugins": [HalfInside(MIXED[name], device_type)]} if name in MIXED else {"precision": "32-true"}
+    return {"plugins": [HalfInside(name, device_type)]} if name in MIXED else {"precision": "32-true"}
 
 
 def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:

@@ -42,8 +42,7 @@ class Together(Optimizer):
 
 def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
     groups = group_weights(model, recipe.rates)
-    # Loss scaling for fp16 needs to see gradients before the step, which the fused kernels hide.
-    fused = groups[0]["params"][0].is_cuda and recipe.precision != "fp16"
+    fused = groups[0]["params"][0].is_cuda
     shared = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
     # Capturable: the step can be part of a CUDA graph.
     adam = shared | {"fused": fused, "capturable": fused}

@@ -90,11 +90,8 @@ class GraphedStep(Step):
 
 
 def build_step(fabric: Fabric, loss: Any, optimiser: Any, recipe: Recipe, *, static: bool) -> Step:
-    """Recorded where that is possible: on one GPU, without loss scaling, which must look at gradients on the host.
-
-    `static` says that the objective launches the same kernels whatever the progress of the run.
-    """
-    possible = fabric.device.type == "cuda" and fabric.world_size == 1 and recipe.precision != "fp16"
+    """Recorded on one GPU; `static` says that the objective launches the same kernels whatever the progress."""
+    possible = fabric.device.type == "cuda" and fabric.world_size == 1
     recorded = possible and static and recipe.compile is not False
     return (GraphedStep if recorded else Step)(fabric, loss, optimiser, recipe)
 
