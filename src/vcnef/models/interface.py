@@ -75,8 +75,8 @@ class TrajectoryModel(nn.Module):
         how many points (samples · times · points of the grid) are in flight; the default fits caches or the GPU.
         A model whose times are not independent is given all of them at once.
 
-        `precision` is that of the operands in fused GPU kernels, for the parts of a model that have them: "fp16"
-        (changes VCNeF's output by about 4e-4 of its norm) or "bf16"; "tf32" and "fp32" are without kernels.
+        `precision` is that of what VCNeF multiplies on a GPU, in fused kernels where they serve: "fp16" (changes its
+        output by about 4e-4 of its norm) or "bf16"; "tf32" and "fp32" are without kernels, and so are other models.
         """
         check_shapes(self, u0, grid, t, params)
         check_finite(u0=u0, grid=grid, t=t, params=params)
