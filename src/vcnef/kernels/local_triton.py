@@ -5,7 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.parts_triton import add, columns, matrix, put, times, vector, zeros
+from vcnef.kernels.parts_triton import add, columns, matrix, own_tile, put, times, vector, zeros
 
 
 @triton.jit(do_not_specialize=["points"])
@@ -22,9 +22,8 @@ def mix_neighbours(
     BLOCK_S: tl.constexpr,
 ):
     """One program per row and tile of its tokens."""
-    tiles = tl.cdiv(points, BLOCK_S)
-    row = (tl.program_id(0) // tiles).to(tl.int64)
-    point = tl.program_id(0) % tiles * BLOCK_S + tl.arange(0, BLOCK_S)
+    row, first = own_tile(points, BLOCK_S)
+    point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
     total = zeros(BLOCK_S, feature)
     for tap in tl.static_range(TAPS):

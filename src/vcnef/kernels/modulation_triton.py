@@ -14,6 +14,7 @@ from vcnef.kernels.parts_triton import (
     gelu,
     matrix,
     norm,
+    own_tile,
     positive,
     product,
     put,
@@ -100,9 +101,8 @@ def attend(
     BLOCK_S: tl.constexpr,
 ):
     """One program per sample, time and tile of tokens: Y and F of a block whose times are still one."""
-    tiles = tl.cdiv(points, BLOCK_S)
-    row = (tl.program_id(0) // tiles).to(tl.int64)
-    point = tl.program_id(0) % tiles * BLOCK_S + tl.arange(0, BLOCK_S)
+    row, first = own_tile(points, BLOCK_S)
+    point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
     y = _attend(
         tokens, mixing, key_mean, extra, query, join_bias, attention_norm, row, point, points, eps, feature, D, HEAD
@@ -146,9 +146,8 @@ def apply(
 ):
     """One program per sample, time and tile of tokens. ATTEND: `tokens` are the block's inputs; otherwise they are Y,
     and `key_mean_or_scale` is F. Without MODULATE it is a transformer block."""
-    tiles = tl.cdiv(points, BLOCK_S)
-    row = (tl.program_id(0) // tiles).to(tl.int64)
-    point = tl.program_id(0) % tiles * BLOCK_S + tl.arange(0, BLOCK_S)
+    row, first = own_tile(points, BLOCK_S)
+    point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
     operands = widen.weight.dtype.element_ty
     tokens_row = row // frames if ONE_TIME else row

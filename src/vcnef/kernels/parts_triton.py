@@ -57,6 +57,14 @@ def inside(index, SIZE: tl.constexpr):
         return [each < SIZE for each in index]
 
 
+@triton.jit
+@no_type_check
+def own_tile(points, BLOCK_S: tl.constexpr):
+    """Which row of tokens this program works on, and the first token of its tile there."""
+    tiles = tl.cdiv(points, BLOCK_S)
+    return (tl.program_id(0) // tiles).to(tl.int64), tl.program_id(0) % tiles * BLOCK_S
+
+
 # Memory: what lies beyond a matrix reads as zero.
 
 

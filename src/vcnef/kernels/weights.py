@@ -134,13 +134,21 @@ def padded(size: int) -> int:
 def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int, widest: int) -> str | None:
     if os.environ.get(SWITCH) == "0":
         return f"{SWITCH} is 0"
+    if (lack := _lack(device)) is not None:
+        return lack
+    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"tokens are {dtype}"
+    if width > widest or width % heads:
+        return f"width {width} with {heads} heads, where at most {widest} and a multiple of the heads is served"
+    return None
+
+
+@cache
+def _lack(device: torch.device) -> str | None:
+    """What a device lacks for the kernels, found out once: blocks ask for every chunk."""
     if device.type != "cuda":
         return f"tokens are on {device.type}, not on a GPU"
     capability = torch.cuda.get_device_capability(device)
     if torch.version.hip is not None or capability not in CAPABILITIES:
         return f"a GPU of compute capability {capability}, where one of {sorted(CAPABILITIES)} by NVIDIA is served"
-    if dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        return f"tokens are {dtype}"
-    if width > widest or width % heads:
-        return f"width {width} with {heads} heads, where at most {widest} and a multiple of the heads is served"
     return None if find_spec("triton") else "Triton is not installed"

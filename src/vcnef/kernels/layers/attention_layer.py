@@ -55,13 +55,7 @@ def _attention(
 
 
 @_attention.register_fake
-def _(
-    tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
-) -> tuple[Tensor, ...]:
-    return _empty_attention(tokens)
-
-
-def _empty_attention(tokens: Tensor) -> tuple[Tensor, ...]:
+def _empty_attention(tokens: Tensor, *_: Any) -> tuple[Tensor, ...]:
     *batch, points, width = tokens.shape
     matrices = (tokens.new_empty(prod(batch), width, width) for _ in range(3))
     return *two_like(tokens), floats(tokens, *batch, points), *matrices, floats(tokens, prod(batch), width)
@@ -110,9 +104,7 @@ def _attention_backward(
 
 
 @_attention_backward.register_fake
-def _(
-    grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], saved: list[Tensor], heads: int
-) -> list[Tensor]:
+def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     query, _, key, key_bias, value, value_bias, join, *_ = map(torch.empty_like, weights)
     sums = floats(tokens, 4 * tokens.shape[-1])
     return [*two_like(tokens), sums, query, key, key_bias, value, value_bias, join]

@@ -12,6 +12,7 @@ from vcnef.kernels.parts_triton import (
     columns,
     dot,
     matrix,
+    own_tile,
     pairs,
     positive,
     product,
@@ -45,9 +46,7 @@ def attention(
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    tiles = tl.cdiv(points, BLOCK_S)
-    row = (tl.program_id(0) // tiles).to(tl.int64)
-    first = tl.program_id(0) % tiles * BLOCK_S
+    row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
     where = row * points + first
     at = where * D
@@ -85,9 +84,8 @@ def attention_backward(
     BLOCK_S: tl.constexpr,
 ):
     """As far as M and k̄; `normalised` is Q / (Q (k̄ ∘ m)), of which the gradient of M is made."""
-    tiles = tl.cdiv(points, BLOCK_S)
     program = tl.program_id(0).to(tl.int64)
-    row, first = program // tiles, program % tiles * BLOCK_S
+    row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
     operands = query.weight.dtype.element_ty
     where = row * points + first
@@ -161,9 +159,8 @@ def keys_backward(
     BLOCK_S: tl.constexpr,
 ):
     """Through Kᵀ X and the sum of K, and with them all of the tokens' gradient."""
-    tiles = tl.cdiv(points, BLOCK_S)
     program = tl.program_id(0).to(tl.int64)
-    row, first = program // tiles, program % tiles * BLOCK_S
+    row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
     at = (row * points + first) * D
     x = matrix(tokens + at, rows, feature, left, D)

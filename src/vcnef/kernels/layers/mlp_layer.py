@@ -42,13 +42,7 @@ def _mlp(
 
 
 @_mlp.register_fake
-def _(
-    tokens: Tensor, weights: list[Tensor], packed: list[Tensor], activation: str, eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _empty_mlp(tokens)
-
-
-def _empty_mlp(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_mlp(tokens: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return *two_like(tokens), floats(tokens, *tokens.shape[:-1])
 
 
@@ -78,15 +72,7 @@ def _mlp_backward(
 
 
 @_mlp_backward.register_fake
-def _(
-    grad: Tensor,
-    tokens: Tensor,
-    standard: Tensor,
-    inverse: Tensor,
-    weights: list[Tensor],
-    packed: list[Tensor],
-    activation: str,
-) -> list[Tensor]:
+def _(grad: Tensor, tokens: Tensor, standard: Tensor, inverse: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     widen, widen_bias, narrow, narrow_bias, *_ = map(torch.empty_like, weights)
     return [torch.empty_like(tokens), floats(tokens, 3 * len(narrow_bias) + len(widen_bias)), widen, narrow]
 

@@ -29,7 +29,7 @@ def _modulation(
 ) -> tuple[Tensor, Tensor, Tensor]:
     from vcnef.kernels.layers import modulation_triton as kernels
 
-    found = _empty_modulation(tokens, field)
+    found = _empty_modulation(tokens, factor, field)
     batch, frames, points, width = found[0].shape
     *scale, out_map, norm = affine(weights, packed)
     launch(
@@ -40,13 +40,7 @@ def _modulation(
 
 
 @_modulation.register_fake
-def _(
-    tokens: Tensor, factor: Tensor | None, field: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _empty_modulation(tokens, field)
-
-
-def _empty_modulation(tokens: Tensor, field: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_modulation(tokens: Tensor, factor: Tensor | None, field: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     shape = len(tokens), *field.shape[1:]
     return tokens.new_empty(shape), tokens.new_empty(shape), floats(tokens, *shape[:-1])
 
@@ -84,16 +78,8 @@ def _modulation_backward(
 
 
 @_modulation_backward.register_fake
-def _(
-    grad: Tensor,
-    tokens: Tensor,
-    factor: Tensor | None,
-    field: Tensor,
-    standard: Tensor,
-    inverse: Tensor,
-    weights: list[Tensor],
-    packed: list[Tensor],
-) -> list[Tensor]:
+def _(grad: Tensor, tokens: Tensor, factor: Tensor | None, field: Tensor, *saved: Any) -> list[Tensor]:
+    _, _, weights, _ = saved
     last = torch.empty_like(weights[0] if factor is None else factor)
     sums = floats(tokens, 4 * tokens.shape[-1])
     return [torch.empty_like(tokens), torch.empty_like(field), sums, torch.empty_like(weights[-4]), last]

@@ -15,6 +15,7 @@ from vcnef.kernels.parts_triton import (
     columns,
     dot,
     matrix,
+    own_tile,
     positive,
     product,
     put,
@@ -44,9 +45,7 @@ def modulation(
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    tiles = tl.cdiv(points, BLOCK_S)
-    row = (tl.program_id(0) // tiles).to(tl.int64)
-    first = tl.program_id(0) % tiles * BLOCK_S
+    row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
     at = (row * points + first) * D
     token_at = ((row // frames) * points + first) * D if factor is not None else at
@@ -89,9 +88,8 @@ def modulation_backward(
     BLOCK_S: tl.constexpr,
 ):
     """`grad_factor` is the gradient of a factor that is given, otherwise of its logits."""
-    tiles = tl.cdiv(points, BLOCK_S)
     program = tl.program_id(0).to(tl.int64)
-    row, first = program // tiles, program % tiles * BLOCK_S
+    row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
     operands = out_map.weight.dtype.element_ty
     where = row * points + first

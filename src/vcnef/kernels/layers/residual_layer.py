@@ -46,11 +46,7 @@ def _residual(
 
 
 @_residual.register_fake
-def _(tokens: Tensor, update: Tensor | None, scale: Tensor, shift: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    return _empty_residual(tokens)
-
-
-def _empty_residual(tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _empty_residual(tokens: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return *two_like(tokens), floats(tokens, *tokens.shape[:-1])
 
 
@@ -71,7 +67,7 @@ def _residual_backward(
 
 
 @_residual_backward.register_fake
-def _(grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+def _(grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return torch.empty_like(standard), floats(grad, 2 * len(scale))
 
 
