@@ -1,7 +1,7 @@
 """The layers with gradients against their twins, and a model that trains with them; run in Triton's interpreter."""
 
+import interpreting  # noqa: F401, before any kernel is imported
 import torch
-from triton.runtime import interpreter
 from twins_of_layers import cases, change, values_and_gradients
 
 import vcnef
@@ -10,16 +10,6 @@ from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import Tiling
 from vcnef.nn import blocks, modulation, norms
 
-# Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses.
-patch = interpreter._patch_lang_tensor
-
-
-def patch_with_index(tensor, scope):
-    patch(tensor, scope)
-    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-
-
-interpreter._patch_lang_tensor = patch_with_index
 torch.manual_seed(0)
 small, square = Tiling(16, 64, 4, 2), Tiling(64, 0, 4, 2)
 launch.TILINGS |= dict.fromkeys(launch.TILINGS, small) | {"mixing_backward": square}

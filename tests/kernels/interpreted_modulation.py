@@ -1,37 +1,29 @@
-"""The kernels against their twins, in Triton's interpreter: no GPU needed, and a process of its own to switch it on."""
+"""The kernels of inference against their twins, and `predict` with them; run in Triton's interpreter."""
 
-import importlib.util
-import os
-import subprocess
-import sys
-
-import pytest
-
-INTERPRETED = """
+import interpreting  # noqa: F401, before any kernel is imported
 import torch
-from triton.runtime import interpreter
+
+import vcnef
+from vcnef.grid import cell_centres
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels import plain
 from vcnef.kernels.local import Stencil, mix_neighbours
 from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights, Tiling
 from vcnef.nn import fused
 
-# Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses.
-patch = interpreter._patch_lang_tensor
-def patch_with_index(tensor, scope):
-    patch(tensor, scope)
-    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
-interpreter._patch_lang_tensor = patch_with_index
-
 torch.manual_seed(0)
+
 
 def linear(inputs, outputs):
     return torch.randn(outputs, inputs) / inputs**0.5, 0.3 * torch.randn(outputs)
 
+
 def close(found, expected, dtype):
-    assert found.dtype == expected.dtype and found.shape == expected.shape
+    assert found.dtype == expected.dtype
+    assert found.shape == expected.shape
     change = float((found.float() - expected.float()).norm() / expected.float().norm())
     assert change < (1e-6 if dtype == torch.float32 else 1e-3), (change, dtype)
+
 
 cases = (
     (16, 2, 20, 1, "relu", torch.float32, torch.float32),
@@ -64,19 +56,12 @@ for width, heads, points, fields, activation, dtype, between in cases:
     pairs = parts["mlp_norm"], linear(width, width), linear(width, 3)
     decoder = DecoderWeights(*(Affine.pack(dtype, *pair) for pair in pairs), 1e-5)
     close(kernels.decode(tokens, decoder, tiling), plain.decode(tokens, decoder), dtype)
-"""
 
-NEIGHBOURS = """
 for points, periodic in (20, True), (20, False), (3, True), (3, False):
     stencil = Stencil(torch.tensor([-5, -1, 0, 4], dtype=torch.int32), torch.randn(4, 40), periodic)
     tokens = torch.randn(2, 3, points, 40).half()
     given = tokens, stencil, torch.float16
     close(mix_neighbours(*given, Tiling(16, 0, 4, 1)), plain.mix_neighbours(*given), torch.float16)
-"""
-
-PREDICTED = """
-import vcnef
-from vcnef.grid import cell_centres
 
 fused.usable = lambda tokens, heads=1: True
 model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2, local=1, sides=(10,))
@@ -88,12 +73,3 @@ expected = model(*inputs).detach()
 found = model.predict(*inputs, precision="fp16")
 assert not torch.equal(found, expected)
 close(found, expected, torch.float16)
-"""
-
-
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-def test_kernels_agree_with_their_twins_and_predict_with_forward():
-    environment = os.environ | {"TRITON_INTERPRET": "1"}
-    command = [sys.executable, "-c", INTERPRETED + NEIGHBOURS + PREDICTED]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
-    assert done.returncode == 0, done.stderr[-3000:]

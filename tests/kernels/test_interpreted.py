@@ -1,4 +1,4 @@
-"""The layers with gradients, in Triton's interpreter: no GPU needed, and a process of its own to switch it on."""
+"""The kernels in Triton's interpreter: no GPU needed, and a process of its own to switch it on."""
 
 import importlib.util
 import os
@@ -10,8 +10,9 @@ import pytest
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-def test_layers_agree_with_their_twins_and_a_model_trains_with_them():
-    script = Path(__file__).with_name("interpreted_layers.py")
+@pytest.mark.parametrize("kernels", ["modulation", "layers"])
+def test_kernels_agree_with_their_twins_and_models_with_and_without_them(kernels):
+    script = Path(__file__).with_name(f"interpreted_{kernels}.py")
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,0 +1,13 @@
+"""Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses."""
+
+from triton.runtime import interpreter
+
+patch = interpreter._patch_lang_tensor
+
+
+def patch_with_index(tensor, scope):
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+
+interpreter._patch_lang_tensor = patch_with_index
