@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from kernels import change
 from vcnef import workflow
 from vcnef.config import Config
 from vcnef.data import generate
@@ -57,14 +58,9 @@ def run(way: str, seed: int, epochs: int, samples: int, device: str) -> dict[str
         "loss": [record["loss"] for record in trained.history],
         "valid": [record["valid_nrmse"] for record in trained.history[VALIDATE_EVERY - 1 :: VALIDATE_EVERY]],
         "seconds": trained.history[-1]["seconds"],
-        "change": {name: apart(u, found["fp32"]) for name, u in found.items()},
+        "change": {name: change(u, found["fp32"]) for name, u in found.items()},
         "nrmse": {name: float(nrmse(u, test.u[:, 1:], initial_frames=0)) for name, u in found.items()},
     }
-
-
-def apart(one: Any, other: Any) -> float:
-    one, other = (torch.as_tensor(each) for each in (one, other))
-    return float((one - other).norm() / other.norm())
 
 
 def compare(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
@@ -77,7 +73,7 @@ def compare(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
             name = f"{one['way']}, seeds {one['seed']} and {other['seed']}"
         else:
             continue
-        found[name] = apart(one["loss"][1:], other["loss"][1:])
+        found[name] = change(*(torch.tensor(each["loss"][1:]) for each in (one, other)))
     return found
 
 

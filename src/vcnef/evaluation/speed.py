@@ -12,7 +12,7 @@ from torch import Tensor
 from vcnef.evaluation.tables import Section, seconds
 from vcnef.grid import cell_centres
 from vcnef.models.interface import TrajectoryModel, number_of_weights
-from vcnef.timing import peak_memory, time_once
+from vcnef.timing import check_counts, peak_memory, time_once
 
 TRAINED_STEPS = 40
 """Frames to the training horizon, where a model has no clock of its own; more are asked beyond it, as in the paper."""
@@ -129,9 +129,7 @@ def speed_table(found: Sequence[Speed], title: str) -> Section:
 def _check(precision: str, **counts: int) -> None:
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}; expected one of {', '.join(PRECISIONS)}.")
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"{name} is {value}; expected at least 1.")
+    check_counts(**counts)
 
 
 def _measure(
