@@ -1,5 +1,6 @@
 """The loop: it learns, the same way each time, under every knob."""
 
+import time
 from unittest.mock import Mock
 
 import pytest
@@ -143,6 +144,22 @@ def test_minutes_end_a_run_and_its_schedule(fit_quickly):
     assert seen == sorted(seen)
     assert seen[-1] > 0.8
     assert run.best < float("inf")
+
+
+def test_a_slow_first_step_is_no_progress(fit_quickly):
+    """Compilers work in it; a rate that is meant to rise should not find itself at the top afterwards."""
+    seen = []
+
+    def compile_first(model, batch, progress):
+        if not seen:
+            time.sleep(0.4)
+        seen.append(progress)
+        return (model(batch.u0, batch.grid, batch.t, batch.params) - batch.u).square().mean()
+
+    run = fit_quickly(epochs=100_000, minutes=0.01, arguments={"objective": compile_first})
+    assert seen[1] < 0.1
+    assert seen[-1] > 0.8
+    assert 0.6 <= run.history[-1]["seconds"] < 5
 
 
 def test_progress_is_reported(fit_quickly, monkeypatch):

@@ -35,6 +35,7 @@ class State:
     step: int = 0
     best: float = inf
     elapsed: float = 0.0
+    prepared: float = 0.0
     losses: Tensor = field(default_factory=lambda: torch.zeros(()))
     """Sum of the losses of this epoch, on the device, so that no step waits for it."""
     counted: int = 0
@@ -107,7 +108,7 @@ class RunFolder:
             "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
             "recipe": asdict(recipe),
             "steps_per_epoch": steps_per_epoch,
-            **{name: getattr(state, name) for name in ("step", "best", "elapsed", "losses", "counted")},
+            **{name: getattr(state, name) for name in ("step", "best", "elapsed", "prepared", "losses", "counted")},
         }
         buffer = io.BytesIO()
         torch.save(record, buffer)
@@ -127,8 +128,9 @@ class RunFolder:
             state.precision.load_state_dict(record["precision"])
             if state.average:
                 state.average.load_state_dict(record["average"])
-            state.step, state.best, state.elapsed = record["step"], record["best"], record["elapsed"]
-            state.losses, state.counted = record["losses"].to(device), record["counted"]
+            for name in ("step", "best", "elapsed", "prepared", "counted"):
+                setattr(state, name, record[name])
+            state.losses = record["losses"].to(device)
             torch.set_rng_state(record["random"])
             if record["random_cuda"] and len(record["random_cuda"]) == torch.cuda.device_count():
                 torch.cuda.set_rng_state_all(record["random_cuda"])

@@ -73,7 +73,8 @@ def fit(
 def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Record]:
     fabric, recipe, batches, state = job.fabric, job.recipe, job.batches, job.state
     with Signals() as signals, open_diary(job.folder, recipe.logs, step=state.step) as diary:
-        clock = Clock(fabric, signals, recipe.epochs * len(batches), recipe.minutes, state.elapsed)
+        steps = recipe.epochs * len(batches)
+        clock = Clock(fabric, signals, steps, recipe.minutes, state.elapsed, state.prepared)
         reporter = Reporter(state, clock, recipe.batch, on_progress if fabric.is_global_zero else None)
         while not clock.over(state.step):
             epoch, first = divmod(state.step, len(batches))
@@ -93,7 +94,7 @@ def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Recor
                 diary.write(record)
                 reporter.tell(record)
                 state.begin_epoch()
-            state.elapsed = clock.elapsed
+            state.elapsed, state.prepared = clock.elapsed, clock.prepared
             if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
                 job.folder.save(state, recipe, len(batches))
             if clock.asked_to_stop and not done:

@@ -48,30 +48,46 @@ class Signals:
 class Clock:
     """How far a run has come: by its steps, or by its minutes where it has some and they pass faster."""
 
-    def __init__(self, fabric: Fabric, signals: Signals, steps: int, minutes: float | None, elapsed: float) -> None:
+    def __init__(
+        self,
+        fabric: Fabric,
+        signals: Signals,
+        steps: int,
+        minutes: float | None,
+        elapsed: float = 0,
+        prepared: float = 0,
+    ) -> None:
         self.steps = steps
+        self.prepared = prepared
+        """Seconds of `elapsed` until first steps were made: compilers work then, and a rate that rises must not."""
         self.asked_to_stop: str | None = None
         self._fabric, self._signals = fabric, signals
         self._budget = None if minutes is None else 60 * minutes
         self._begun = time.monotonic() - elapsed
         self._agreed = elapsed
+        self._preparing = True
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self._begun
 
-    def agree(self, step: int, *, now: bool = False) -> None:
-        """Read clock and signals; processes that train together follow the first one."""
-        alone = self._fabric.world_size == 1
-        if alone:
-            self._agreed, self.asked_to_stop = self.elapsed, self._signals.caught
-        elif now or step % STEPS_BETWEEN_AGREEMENTS == 0:
-            self._agreed, self.asked_to_stop = self._fabric.broadcast((self.elapsed, self._signals.caught))
+    def agree(self, step: int) -> None:
+        """Read clock and signals after each step; processes that train together follow the first one."""
+        if self._preparing:
+            self._preparing, self.prepared = False, self.prepared + self.elapsed - self._agreed
+        mine = self.elapsed, self.prepared, self._signals.caught
+        if self._fabric.world_size == 1:
+            self._agreed, self.prepared, self.asked_to_stop = mine
+        elif step % STEPS_BETWEEN_AGREEMENTS == 0:
+            self._agreed, self.prepared, self.asked_to_stop = self._fabric.broadcast(mine)
 
     def progress(self, step: int) -> float:
         """In (0, 1], after the step with this number has been made."""
         by_steps = (step + 1) / self.steps
-        return by_steps if self._budget is None else max(by_steps, min(self._agreed / self._budget, 1.0))
+        if self._budget is None:
+            return by_steps
+        spent, given = self._agreed - self.prepared, self._budget - self.prepared
+        return max(by_steps, min(spent / given, 1.0) if given > 0 else 1.0)
 
     def over(self, step: int) -> bool:
         """Whether a run that has made so many steps is complete."""
