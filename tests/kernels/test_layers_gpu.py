@@ -62,15 +62,15 @@ def train(monkeypatch, sides, *, fused, steps=40, **options):
                 loss = (model(u0, grid, t) - target).square().mean()
             loss.backward()
             optimiser.step()
-            losses.append(float(loss))
+            losses.append(float(loss.detach()))
     return torch.tensor(losses)
 
 
 @pytest.mark.parametrize(("sides", "options"), [((64,), {}), ((16, 16), {"patches": (4,), "modulations": 2})])
 def test_a_model_learns_with_them_as_without(sides, options, monkeypatch):
+    # As curves: what rounding does to a single late step is chance.
     fused, plain = (train(monkeypatch, sides, fused=fused, **options) for fused in (True, False))
-    assert not torch.equal(fused, plain)
-    torch.testing.assert_close(fused, plain, rtol=0.05, atol=0)
+    assert 0 < twins.change(fused, plain) < 0.02
 
 
 @pytest.mark.parametrize(("precision", "bound"), [("fp16", 1e-3), ("bf16", 1e-2)])
