@@ -76,6 +76,8 @@ class DataSection(Section):
     """Positive channels to be normalised in their logarithm."""
     times: int | None = None
     """Query times per step; all by default."""
+    at_start: bool = False
+    """Ask at time 0 too, where the answer is the initial state: what happens before the first frame is learnt so."""
     random_starts: float = 0.0
     """Share of the samples that start from a random frame."""
     passes: int = 0
@@ -89,10 +91,13 @@ class DataSection(Section):
     """Train on the equation for this one trajectory of the files, counted from 0; only with train.data_weight: 0. Its
     truth is not seen, except by validation, which `valid: 0` leaves out."""
 
+    def queries(self) -> Queries:
+        return Queries(self.times, self.random_starts, self.passes, self.at_start)
+
     @model_validator(mode="after")
     def _consistent(self) -> DataSection:
         View(self.space_stride, self.time_stride, self.horizon)
-        Queries(self.times, self.random_starts, self.passes)
+        self.queries()
         for each in self.symmetries:
             _symmetry(each)
         if self.log and not self.normalise:
@@ -187,7 +192,7 @@ class Config(Section):
         return unfinished.replace(path)
 
     def queries(self) -> Queries:
-        return Queries(self.data.times, self.data.random_starts, self.data.passes)
+        return self.data.queries()
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         found = tuple(_symmetry(each) for each in self.data.symmetries)

@@ -86,6 +86,18 @@ def test_few_times_are_drawn_for_the_whole_batch(make_data):
     assert not torch.equal(first.t, second.t)
 
 
+@pytest.mark.parametrize("random_starts", [0.0, 0.5])
+def test_the_start_is_asked_for_too(make_data, random_starts):
+    queries = Queries(times=3, at_start=True, random_starts=random_starts)
+    batches = list(islice(Batches(make_data(samples=64, frames=9), 64, queries=queries).steps(), 20))
+    times = [batch.t.expand(64, 3) for batch in batches]
+    for batch, t in zip(batches, times, strict=True):
+        asked = t == 0
+        assert (asked.sum(dim=1) <= 1).all()
+        assert torch.equal(batch.u[asked], batch.u0[asked.any(dim=1)])
+    assert 0.1 < float(torch.stack(times).eq(0).any(dim=2).float().mean()) < 0.8
+
+
 def test_algorithm_1_goes_over_the_data_once_from_each_start(make_data):
     data = make_data(frames=9)
     data.u[:] = torch.arange(9.0)[:, None, None]

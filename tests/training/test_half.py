@@ -6,6 +6,7 @@ from lightning_fabric import Fabric
 from torch import nn
 
 from vcnef.training import half
+from vcnef.training.devices import precise
 from vcnef.training.half import HalfInside, LossScale
 from vcnef.training.recipe import Recipe
 from vcnef.training.step import Step
@@ -95,3 +96,8 @@ def test_its_state_is_kept():
     other.load_state_dict(one.state_dict())
     assert other.loss_scale.value == 8.0
     assert HalfInside("bf16", "cpu").state_dict() == {}
+
+
+def test_half_is_the_finer_one_where_there_is_a_gpu():
+    names = {device: precise("half", device)["plugins"][0].precision for device in ("cuda", "cpu")}
+    assert names == {"cuda": "16-mixed", "cpu": "bf16-mixed"}

@@ -14,6 +14,8 @@ class Queries:
     """By default every sample starts from its initial state and is asked at all later frames.
 
     `times`: ask at so many of them only, drawn anew for each batch and shared by its samples.
+    `at_start`: the starting frame is one of those that are asked at. Its answer is the state itself, and without it a
+    model is never told what happens before the first frame.
     `random_starts`: this share of the samples starts from a random frame instead, each from its own, and is asked at
     `times` random frames after that: constant cost per step, whatever the start.
     `passes`: algorithm 1 of the paper. An epoch is 1 + `passes` passes over the data, the first from frame 0, each
@@ -23,6 +25,7 @@ class Queries:
     times: int | None = None
     random_starts: float = 0.0
     passes: int = 0
+    at_start: bool = False
 
     def __post_init__(self) -> None:
         if self.times is not None and self.times < 1:
@@ -40,6 +43,11 @@ class Queries:
         if frames < needed:
             raise ValueError(f"The data have {frames} frames; {self} needs at least {needed}.")
 
+    @property
+    def consecutive(self) -> bool:
+        """Whether the frames that are asked at are those after the start, one after the other."""
+        return self.times is None and not self.at_start
+
     def starts(self, frames: int, generator: torch.Generator) -> list[int]:
         """The starting frame of each pass of an epoch."""
         if not self.passes:
@@ -54,7 +62,7 @@ class Queries:
         """
         if self.random_starts:
             return self._own_frames(batch, frames, generator)
-        later = torch.arange(start + 1, frames)
+        later = torch.arange(start + (not self.at_start), frames)
         if self.times is not None and self.times < len(later):
             later = later[torch.randperm(len(later), generator=generator)[: self.times].sort().values]
         return torch.cat([torch.tensor([start]), later])[None]
@@ -66,6 +74,7 @@ class Queries:
         moved = torch.rand(batch, 1, generator=generator) < self.random_starts
         starts = torch.where(moved, anywhere, 0)
         keys = torch.rand(batch, frames, generator=generator)
-        keys[torch.arange(frames) <= starts] = -1.0
+        frame = torch.arange(frames)
+        keys[frame < starts if self.at_start else frame <= starts] = -1.0
         queries = keys.topk(self.times, dim=1).indices.sort(dim=1).values
         return torch.cat([starts, queries], dim=1)

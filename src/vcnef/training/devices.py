@@ -20,6 +20,8 @@ from vcnef.training.recipe import Recipe
 
 def precise(name: str, device_type: str) -> dict[str, Any]:
     """What `Fabric` is told of a recipe's precision."""
+    if name == "half":
+        name = "fp16" if device_type == "cuda" else "bf16"
     return {"plugins": [HalfInside(name, device_type)]} if name in MIXED else {"precision": "32-true"}
 
 

@@ -70,7 +70,7 @@ def data_objective(recipe: Recipe, fields: Normaliser, model: TrajectoryModel, q
     """The loss on trajectories that a recipe asks for; `fields` are on the model's device."""
     error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
     if recipe.unroll == "full":
-        follows = isinstance(model, Rollout) and queries.times is None
+        follows = isinstance(model, Rollout) and queries.consecutive
         # Where times are not independent, how far to go is read from the device.
         return Unrolled(error) if follows else Data(error, static=model.independent_times)
     check_unrolling(model, recipe.unroll, queries)

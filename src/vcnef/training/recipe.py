@@ -54,7 +54,8 @@ class Recipe:
     data_weight: float = 1.0
     """Weight of the loss on trajectories; 0 trains on the equation and the initial states alone."""
 
-    precision: Literal["fp32", "tf32", "bf16", "fp16"] = "fp32"
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "half"] = "fp32"
+    """"half" is fp16, eight times finer than bf16, on a GPU, and bf16 elsewhere."""
     compile: bool | None = None
     """Fuse the model with `torch.compile` and replay its steps as CUDA graphs; by default on a GPU."""
     seed: int = 0

@@ -122,10 +122,10 @@ def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> No
             f"unroll='push_forward' needs {model.stepper.frames} frames after the initial one, as many as this model "
             f"gives at once; there are {model.steps}. Build the model with smaller bundles, or use unroll='full'."
         )
-    if queries.times is not None:
+    if not queries.consecutive:
         raise ValueError(
-            f"unroll={unroll!r} needs all frames one after the other; times={queries.times} chooses some of them. "
-            "Leave times out."
+            f"unroll={unroll!r} needs the frames after the start, one after the other; {queries} asks at others. Leave "
+            "times and at_start out."
         )
 
 
