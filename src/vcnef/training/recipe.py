@@ -55,7 +55,7 @@ class Recipe:
     """Weight of the loss on trajectories; 0 trains on the equation and the initial states alone."""
 
     precision: Literal["fp32", "tf32", "bf16", "fp16", "half"] = "fp32"
-    """"half" is fp16, eight times finer than bf16, on a GPU, and bf16 elsewhere."""
+    """On a GPU "half" is fp16, which is eight times finer than bf16; elsewhere it is bf16."""
     compile: bool | None = None
     """Fuse the model with `torch.compile` and replay its steps as CUDA graphs; by default on a GPU."""
     seed: int = 0

@@ -49,13 +49,7 @@ class Clock:
     """How far a run has come: by its steps, or by its minutes where it has some and they pass faster."""
 
     def __init__(
-        self,
-        fabric: Fabric,
-        signals: Signals,
-        steps: int,
-        minutes: float | None,
-        elapsed: float = 0,
-        prepared: float = 0,
+        self, fabric: Fabric, signals: Signals, steps: int, minutes: float | None, elapsed: float, prepared: float
     ) -> None:
         self.steps = steps
         self.prepared = prepared
