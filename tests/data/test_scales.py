@@ -62,6 +62,17 @@ def test_parameters_that_span_decades_are_scaled_in_their_logarithm():
     assert none.scale(torch.zeros(3, 0)).shape == none.unscale(torch.zeros(3, 0)).shape == (3, 0)
 
 
+def test_speeds_are_the_sizes_of_parameters():
+    ranges = {"nu": (1e-3, 10.0), "beta": (-4.0, 3.0), "eta": (0.5, 0.5), "zeta": (0.0, 0.0)}
+    params = torch.tensor([[1e-3, -4.0, 0.5, 0.0], [0.1, 2.0, 0.5, 0.0], [20.0, 3.0, 1.0, 0.0]])
+    scale = ParameterScale.fit(ranges)
+    for one in (scale, ParameterScale((0.0,) * 4, (1.0,) * 4, (False,) * 4)):
+        columns = zip(one.scale(params).unbind(1), one.speeds(ranges), strict=True)
+        found = [(a + b * each).exp() if log else a + b * each for each, (a, b, log) in columns]
+        expected = params / torch.tensor([10.0, 4.0, 0.5, 1.0])
+        assert torch.allclose(torch.stack(found, dim=1), expected, rtol=1e-4, atol=1e-6)
+
+
 def test_all_three_scales_together(make_data):
     data = make_data().view(horizon=0.8)
     scaling = Scaling.fit(data.split("train"))

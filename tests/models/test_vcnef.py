@@ -123,7 +123,10 @@ def test_every_option_runs_and_has_gradients_everywhere(ndim, patches, attention
     assert not [name for name, p in model.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
 
 
-@pytest.mark.parametrize(("ndim", "options"), [(1, {"frequencies": 3, "lengths": (1.0,)}), (1, {}), (2, {})])
+BEYOND = [(1, {"frequencies": 3, "lengths": (1.0,)}), (1, {"clocks": 4}), (1, {}), (2, {"clocks": 4}), (2, {})]
+
+
+@pytest.mark.parametrize(("ndim", "options"), BEYOND)
 def test_what_goes_beyond_the_paper_has_gradients_and_takes_finer_grids(ndim, options):
     u0, grid, t, params = inputs(ndim)
     sides = tuple(grid.shape[:-1])
@@ -136,6 +139,16 @@ def test_what_goes_beyond_the_paper_has_gradients_and_takes_finer_grids(ndim, op
     for axis in range(1, ndim + 1):
         wide = wide.repeat_interleave(2, dim=axis)
     assert model(wide, finer, t, params).shape == (len(u0), len(t), *finer.shape[:-1], u0.shape[-1])
+
+
+@pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4,))])
+def test_with_clocks_times_are_still_asked_one_by_one(ndim, patches):
+    model, (u0, grid, t, params) = tiny(ndim, patches=patches, clocks=4).eval(), inputs(ndim)
+    u = model(u0, grid, t, params)
+    torch.testing.assert_close(model(u0, grid, t[1:2], params), u[:, 1:2])
+    torch.testing.assert_close(model(u0[1:], grid, t, params[1:]), u[1:])
+    torch.testing.assert_close(model(u0, grid, t.expand(len(u0), -1), params), u)
+    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=50), u)
 
 
 def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():

@@ -3,6 +3,7 @@ import torch
 
 from vcnef.grid import cell_centres
 from vcnef.nn.coordinates import (
+    Clocks,
     Coordinates,
     FourierCoordinates,
     LearnableFourier,
@@ -72,3 +73,16 @@ def test_periodic_features_are_the_same_at_both_ends():
     x = torch.tensor([[0.3, 0.0]])
     torch.testing.assert_close(features(x)[0, 1], torch.sin(torch.tensor(2 * torch.pi * 2 * 0.3 / 2)))
     assert PeriodicFeatures(3, (2.0,), periodic=False)(x[:, :1])[0, 0] == x[0, 0]
+
+
+def test_clocks_go_as_fast_as_parameters_say():
+    speeds = ((-1.0, 2.0, True), (0.5, 0.25, False))
+    clocks = Clocks(3, 8, speeds).double()
+    t, params = torch.rand(1, 4, dtype=torch.float64), torch.randn(2, 2, dtype=torch.float64)
+    found = clocks(t, params)
+    assert found.shape == (2, 4, 8)
+    # Time passes twice as fast: the same as twice the time.
+    fast = torch.stack(((torch.exp(2 * params[:, 0] - 1) * 2).log() / 2 + 0.5, 2 * params[:, 1] + 2), dim=-1)
+    torch.testing.assert_close(clocks(t, fast), clocks(2 * t, params))
+    assert not torch.allclose(clocks(t, params + 0.1), found)
+    assert torch.autograd.gradcheck(lambda t: clocks(t, params), t.clone().requires_grad_())

@@ -5,6 +5,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
+from vcnef.nn.coordinates import Clocks
 
 OPTIONS = [(1, {}), (1, {"frequencies": 2}), (2, {"width": 32, "patches": (4,)})]
 
@@ -25,6 +26,13 @@ def test_points_times_and_states_are_encoded_as_without(ndim, options):
         for found, exact in zip(encode(), expected, strict=True):
             assert torch.equal(found, exact)
             assert len(found[0].unique(dim=0)) == found.shape[1]
+
+
+def test_clocks_are_read_as_without():
+    clocks, t = Clocks(16, 32, ((0.0, 1.0, False),)), torch.linspace(0.9, 0.91, 7).unsqueeze(0)
+    expected = clocks(t, torch.ones(2, 1))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(clocks(t, torch.ones(2, 1)), expected)
 
 
 def test_an_answer_is_finer_than_half_precision():

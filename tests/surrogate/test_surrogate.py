@@ -35,6 +35,19 @@ def test_the_data_decide_what_they_can(make_surrogate, make_data):
     assert make_surrogate().provenance["train"].startswith("burgers: 6 × 5 times 0…2 × 8 points, u, nu=0.001…0.1")
 
 
+@pytest.mark.parametrize("normalise", [True, False])
+def test_clocks_go_by_the_parameter_itself(make_surrogate, make_data, tmp_path, normalise):
+    options = {"width": 16, "heads": 2, "depth": 1, "modulations": 1, "clocks": 4}
+    data, surrogate = make_data(), make_surrogate(options=options, normalise=normalise)
+    t = torch.tensor([[0.1, 0.4]])
+    slow, fast = surrogate.scaling.params.scale(torch.tensor([[0.01], [0.02]])).split(1)
+    torch.testing.assert_close(surrogate.model.clocks(t, fast), surrogate.model.clocks(2 * t, slow))
+    ask = data.u[:, 0], data.grid, data.t[1:], data.params
+    surrogate.save(tmp_path)
+    assert torch.equal(Surrogate.load(tmp_path).answer(*ask), surrogate.answer(*ask))
+    assert "speeds" not in make_surrogate().options
+
+
 def test_the_seed_decides_the_weights(make_data):
     first, again, other = (
         Surrogate.build("vcnef", {"width": 16, "heads": 2}, make_data(), seed=seed).model.encoder.state_dict()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log as ln
 from typing import Any
 
 import torch
@@ -92,6 +93,15 @@ class ParameterScale:
         columns = zip(params.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)
         scaled = [((value.log10() if log else value) - centre) / half for value, centre, half, log in columns]
         return torch.stack(scaled, dim=-1) if scaled else params
+
+    def speeds(self, ranges: Mapping[str, tuple[float, float]]) -> tuple[tuple[float, float, bool], ...]:
+        """(a, b, logarithmic) of each parameter p: a + b · scaled, or its exponential, is p / the largest |p|."""
+        largest = [max(abs(low), abs(high)) or 1.0 for low, high in ranges.values()]
+        columns = zip(largest, self.centre, self.half_width, self.log, strict=True)
+        return tuple(
+            (ln(10) * centre - ln(most), ln(10) * half, True) if log else (centre / most, half / most, False)
+            for most, centre, half, log in columns
+        )
 
     def unscale(self, scaled: Float[Tensor, "*b p"]) -> Float[Tensor, "*b p"]:
         columns = zip(scaled.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from vcnef.models.interface import TrajectoryModel
 from vcnef.nn.attention import ATTENTION
 from vcnef.nn.blocks import Transformer, TransformerBlock
-from vcnef.nn.coordinates import Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
+from vcnef.nn.coordinates import Clocks, Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
 from vcnef.nn.decoders import PatchDecoder, PointDecoder
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
 from vcnef.nn.local import Layout, LocalMix
@@ -25,12 +25,13 @@ MORE_FOR_PATCHES = 4
 
 
 class Latent(NamedTuple):
-    """An encoded initial state: itself, its tokens, the features of the points, and the sides of the tokens' grids.
+    """An encoded initial state: itself, its parameters and tokens, the features of the points, the tokens' grids.
 
     Tokens are already as far as query times do not matter, which is in the middle of the first modulation block.
     """
 
     u0: Float[Tensor, "b *x c"]
+    params: Float[Tensor, "b p"] | None
     tokens: Begun
     space: Float[Tensor, "_ s d"]
     layout: Layout
@@ -42,7 +43,7 @@ class VCNeF(TrajectoryModel):
     Z⁰ = encoder(u₀ ‖ x ‖ p),  Zⁿ⁺¹ = Transformer_Block(Zⁿ),  Zᵐ⁺¹ = Modulation_Block(C(t, x), Zᵐ),  u = decoder(Z)
 
     All query times go through one forward pass and never see each other; points do, by self-attention.
-    With `change`, which the paper does not have, the decoder gives u − u₀.
+    Beyond the paper: with `change` the decoder gives u − u₀, and with `clocks` C knows p as well.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class VCNeF(TrajectoryModel):
         channels: int,
         params: int,
         features: PeriodicFeatures | nn.Identity,
+        clocks: Clocks | None = None,
         change: bool = False,
     ) -> None:
         super().__init__()
@@ -65,6 +67,7 @@ class VCNeF(TrajectoryModel):
         self.features = features
         self.encoder = encoder
         self.coordinates = coordinates
+        self.clocks = clocks
         self.blocks = blocks
         self.modulations = modulations
         self.decoder = decoder
@@ -84,10 +87,13 @@ class VCNeF(TrajectoryModel):
         points = self.features(grid if grid.ndim == u0.ndim else grid.unsqueeze(0))
         tokens = self.blocks(self.encoder(u0, points, params), layout)
         begun = self.modulations[0].begin(tokens.unsqueeze(1), layout)
-        return Latent(u0, begun, self.coordinates.encode_space(points), layout)
+        return Latent(u0, params, begun, self.coordinates.encode_space(points), layout)
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
-        coordinates = Coordinates(self.coordinates.encode_time(t if t.ndim == 2 else t.unsqueeze(0)), latent.space)
+        t = t if t.ndim == 2 else t.unsqueeze(0)
+        time = self.coordinates.encode_time(t)
+        time = time if self.clocks is None else time + self.clocks(t, latent.params)
+        coordinates = Coordinates(time, latent.space)
         first, *others = self.modulations
         tokens = first.finish(latent.tokens, coordinates)
         for modulation in others:
@@ -130,6 +136,8 @@ def vcnef(
     dropout: float = 0.0,
     frequencies: int = 0,
     lengths: tuple[float, ...] | None = None,
+    clocks: int = 0,
+    speeds: tuple[tuple[float, float, bool], ...] | None = None,
     local: int = 0,
     sides: tuple[int, ...] | None = None,
     activation: str | None = None,
@@ -148,6 +156,8 @@ def vcnef(
     Beyond the paper:
     frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` (1 by
         default), in place of x.
+    clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
+        logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
         length on finer grids, which needs the `sides` of the training grid, in points.
     activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
@@ -164,12 +174,18 @@ def vcnef(
     _check_sizes(0, params=params, depth=depth)
     if any(size < 2 or size % 2 for size in patches):
         raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
-    _check_sizes(0, frequencies=frequencies, local=local)
+    _check_sizes(0, frequencies=frequencies, clocks=clocks, local=local)
     lengths = tuple(lengths or (1.0,) * ndim)
     if frequencies and (patches or len(lengths) != ndim):
         raise ValueError(
             f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
             f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain."
+        )
+    speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
+    if clocks and (not params or len(speeds) != params):
+        raise ValueError(
+            f"clocks is {clocks} with {params} parameters and {len(speeds)} speeds; expected parameters that clocks go "
+            "by, and a speed of each. Leave clocks out where there are none."
         )
     if local and (not sides or len(sides) != ndim):
         raise ValueError(
@@ -216,6 +232,7 @@ def vcnef(
         channels=channels,
         params=params,
         features=features,
+        clocks=Clocks(clocks, width, speeds) if clocks else None,
         change=change,
     )
 

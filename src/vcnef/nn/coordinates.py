@@ -14,6 +14,9 @@ from vcnef.nn.blocks import FeedForward
 from vcnef.nn.patches import continue_grid, patch_points, whole_sides
 from vcnef.nn.unrounded import unrounded
 
+FASTEST = 400.0
+"""Of the clocks' rates at first, in radians from the initial state to the horizon: some 64 periods."""
+
 
 class Coordinates(NamedTuple):
     """Space-time features c[t, s] = time[t] + space[s], stored as t + s rows instead of t · s.
@@ -65,6 +68,28 @@ class LinearCoordinates(nn.Module):
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         with unrounded(t):
             return F.linear(t.unsqueeze(-1), self.linear.weight[:, :1])
+
+
+class Clocks(nn.Module):
+    """t, p ↦ W (sin ωⱼ sᵢ(p) t ‖ cos ωⱼ sᵢ(p) t): time that passes as fast as the parameters say, to be added to c.
+
+    A parameter is often a rate, of transport or of decay, so that what happens depends on p t; and a product of two
+    inputs, as the phase of a fast wave, is what networks learn last. `speeds` has (a, b, logarithmic) for each
+    parameter, with s = a + b p, or its exponential; the rates ωⱼ are learnt.
+    """
+
+    def __init__(self, count: int, width: int, speeds: tuple[tuple[float, float, bool], ...]) -> None:
+        super().__init__()
+        self.speeds = speeds
+        self.log_rates = nn.Parameter(torch.linspace(0.0, math.log(FASTEST), count))
+        self.out = nn.Linear(2 * count * len(speeds), width, bias=False)
+
+    def forward(self, t: Float[Tensor, "b_or_1 t"], params: Float[Tensor, "b p"]) -> Float[Tensor, "b t d"]:
+        with unrounded(t):
+            sizes = [a + b * each for each, (a, b, _) in zip(params.unbind(-1), self.speeds, strict=True)]
+            passing = [size.exp() if log else size for size, (*_, log) in zip(sizes, self.speeds, strict=True)]
+            angles = t[..., None, None] * torch.stack(passing, -1)[:, None, :, None] * self.log_rates.exp()
+            return self.out(torch.cat((angles.sin(), angles.cos()), dim=-1).flatten(-2))
 
 
 class FourierCoordinates(nn.Module):

@@ -62,13 +62,13 @@ class Surrogate:
         weights; without one, torch's own generator does.
         """
         problem = train.problem
-        complete = dict(options) | _facts(name, options, train)
+        scaling = Scaling.fit(train, log) if normalise else _identity(train)
+        complete = dict(options) | _facts(name, options, train, scaling)
         sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
             model = registry.build(name, **sizes, **complete)
-        scaling = Scaling.fit(train, log) if normalise else _identity(train)
         provenance = {"train": describe(train), "field_ranges": field_ranges(train)}
         return cls(model, name, complete, problem, scaling, provenance)
 
@@ -163,7 +163,7 @@ class Surrogate:
     def _from_description(cls, record: Mapping[str, Any]) -> Surrogate:
         problem = Problem.from_dict(record["problem"])
         name, saved = record["model"]["name"], record["model"]["options"]
-        options = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items()}
+        options = {key: _tuples(value) for key, value in saved.items()}
         sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
         model = registry.build(name, **sizes, **options).eval()
         return cls(model, name, options, problem, Scaling.from_dict(record["scaling"]), dict(record["provenance"]))
@@ -175,7 +175,14 @@ def on_clock(model: Rollout, t: Float[Tensor, "*b t"]) -> bool:
     return not bool((steps - steps.round()).abs().gt(1e-3).any())
 
 
-def _facts(name: str, options: Mapping[str, Any], train: Trajectories | StoredTrajectories) -> dict[str, Any]:
+def _tuples(value: Any) -> Any:
+    """JSON has lists where options are tuples."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+def _facts(
+    name: str, options: Mapping[str, Any], train: Trajectories | StoredTrajectories, scaling: Scaling
+) -> dict[str, Any]:
     """Options that the data decide, where the model has them and nobody has set them."""
     builder = registry.MODELS.get(name)
     known = inspect.signature(builder).parameters if builder else {}
@@ -183,6 +190,8 @@ def _facts(name: str, options: Mapping[str, Any], train: Trajectories | StoredTr
     facts = {"steps": len(train.t) - 1, "lengths": lengths, "sides": tuple(train.grid.shape[:-1])}
     if not train.problem.periodic:
         facts["periodic"] = False
+    if options.get("clocks"):
+        facts["speeds"] = scaling.params.speeds(train.problem.ranges)
     return {option: value for option, value in facts.items() if option in known and option not in options}
 
 
