@@ -8,7 +8,7 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest", "timing"}
+GROUND = {"problem", "grid", "device", "suggest", "timing", "checks"}
 
 MAY_USE = {
     "problem": set(),
@@ -16,6 +16,7 @@ MAY_USE = {
     "device": set(),
     "suggest": set(),
     "timing": set(),
+    "checks": set(),
     "nn": {"kernels"},
     "kernels": set(),
     "pde": set(),

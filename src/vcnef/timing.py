@@ -14,13 +14,6 @@ ENOUGH_SECONDS = 20.0
 """A slow call is not repeated for longer than this."""
 
 
-def check_counts(**counts: int) -> None:
-    """Whether there is something to measure."""
-    for name, value in counts.items():
-        if value < 1:
-            raise ValueError(f"{name} is {value}; expected at least 1.")
-
-
 def time_model(call: Callable[[], Any], device: torch.device | str = "cpu", repeats: int = REPEATS) -> float:
     """Median of the seconds that `call()` takes, after one call that is not counted.
 

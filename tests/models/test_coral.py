@@ -175,7 +175,7 @@ def test_only_models_with_codes_have_two_stages(model, monkeypatch):
         ValueError, match=r"encode every frame, such as CORAL; Rollout has no codes\. Use unroll='full'"
     ):
         data_objective(recipe, _scales(), fno(1, 1), Queries())
-    with pytest.raises(ValueError, match="needs the frames after the start"):
+    with pytest.raises(ValueError, match=r"needs the frames after the start, one after the other; .*times=2"):
         data_objective(recipe, _scales(), model, Queries(times=2))
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)

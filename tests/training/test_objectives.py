@@ -73,7 +73,9 @@ def test_an_objective_of_each_recipe(world, data):
     assert relative.item() == Relative(fields)(ask(model, batch), batch.u).item()
     with pytest.raises(ValueError, match=r"unroll='curriculum' is for models that step .*; VCNeF gives a whole"):
         data_objective(Recipe(unroll="curriculum"), fields, model, Queries())
-    with pytest.raises(ValueError, match=r"unroll='push_forward' needs the frames after the start, .*times=2"):
+    with pytest.raises(
+        ValueError, match=r"unroll='push_forward' needs the frames after the start, one after the other; .*times=2"
+    ):
         data_objective(Recipe(unroll="push_forward"), fields, Rollout(Doubling(), steps=8), Queries(times=2))
 
 

@@ -74,7 +74,6 @@ class Queries:
         moved = torch.rand(batch, 1, generator=generator) < self.random_starts
         starts = torch.where(moved, anywhere, 0)
         keys = torch.rand(batch, frames, generator=generator)
-        frame = torch.arange(frames)
-        keys[frame < starts if self.at_start else frame <= starts] = -1.0
+        keys[torch.arange(frames) < starts + (not self.at_start)] = -1.0
         queries = keys.topk(self.times, dim=1).indices.sort(dim=1).values
         return torch.cat([starts, queries], dim=1)

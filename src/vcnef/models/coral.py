@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import pick_frames
 
@@ -210,11 +211,9 @@ def coral(
     """
     if ndim not in (1, 2, 3):
         raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
-    sizes = {"steps": steps, "latent": latent, "width": width, "dynamics_width": dynamics_width}
-    least = dict.fromkeys(sizes, 1) | {"depth": 2, "dynamics_depth": 1, "inner_steps": 1}
-    for name, size in (sizes | {"depth": depth, "dynamics_depth": dynamics_depth, "inner_steps": inner_steps}).items():
-        if size < least[name]:
-            raise ValueError(f"{name} is {size}; expected at least {least[name]}.")
+    check_at_least(1, steps=steps, latent=latent, width=width, dynamics_width=dynamics_width)
+    check_at_least(2, depth=depth)
+    check_at_least(1, dynamics_depth=dynamics_depth, inner_steps=inner_steps)
     if lengths is not None and (len(lengths) != ndim or min(lengths) <= 0):
         raise ValueError(f"lengths is {lengths}; expected {ndim} of them, all above 0. Give one for each axis.")
     return Coral(

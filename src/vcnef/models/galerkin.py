@@ -8,6 +8,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.blocks import FeedForward
@@ -215,9 +216,7 @@ def galerkin(
     given = {"width": width, "heads": heads, "depth": depth, "hidden": hidden, "coarse": coarse}
     given |= {"modes": modes, "spectral_width": spectral_width, "spectral_depth": spectral_depth}
     sizes = SIZES[ndim] | {name: size for name, size in given.items() if size is not None}
-    for name, size in sizes.items():
-        if name != "coarse" and size < 1:
-            raise ValueError(f"{name} is {size}; expected at least 1.")
+    check_at_least(1, **{name: size for name, size in sizes.items() if name != "coarse"})
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     width, coarse, inner, inputs = sizes["width"], sizes["coarse"], sizes["spectral_width"], channels + params

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import TrajectoryModel
 
 
@@ -90,9 +91,7 @@ def pinn(
     """
     if ndim not in (1, 2, 3):
         raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
-    for name, size in {"width": width, "depth": depth}.items():
-        if size < 1:
-            raise ValueError(f"{name} is {size}; expected at least 1.")
+    check_at_least(1, width=width, depth=depth)
     if lengths is not None and (len(lengths) != ndim or min(lengths) <= 0):
         raise ValueError(f"lengths is {lengths}; expected {ndim} of them, all above 0. Give one for each axis.")
     parts = {"width": width, "depth": depth, "periodic": periodic, "lengths": lengths or (1.0,) * ndim}

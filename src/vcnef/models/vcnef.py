@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import TrajectoryModel
 from vcnef.nn.attention import ATTENTION
 from vcnef.nn.blocks import Transformer, TransformerBlock
@@ -170,11 +171,11 @@ def vcnef(
     _check_choice("activation", activation, [None, *ACTIVATIONS])
     given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
-    _check_sizes(1, channels=channels, width=width, heads=heads, modulations=modulations)
-    _check_sizes(0, params=params, depth=depth)
+    check_at_least(1, channels=channels, width=width, heads=heads, modulations=modulations)
+    check_at_least(0, params=params, depth=depth)
     if any(size < 2 or size % 2 for size in patches):
         raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
-    _check_sizes(0, frequencies=frequencies, clocks=clocks, local=local)
+    check_at_least(0, frequencies=frequencies, clocks=clocks, local=local)
     lengths = tuple(lengths or (1.0,) * ndim)
     if frequencies and (patches or len(lengths) != ndim):
         raise ValueError(
@@ -240,9 +241,3 @@ def vcnef(
 def _check_choice(name: str, value: object, choices: Collection[object]) -> None:
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")
-
-
-def _check_sizes(least: int, **sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < least:
-            raise ValueError(f"{name} is {size}; expected at least {least}.")

@@ -86,9 +86,9 @@ class Clocks(nn.Module):
 
     def forward(self, t: Float[Tensor, "b_or_1 t"], params: Float[Tensor, "b p"]) -> Float[Tensor, "b t d"]:
         with unrounded(t):
-            sizes = [a + b * each for each, (a, b, _) in zip(params.unbind(-1), self.speeds, strict=True)]
-            passing = [size.exp() if log else size for size, (*_, log) in zip(sizes, self.speeds, strict=True)]
-            angles = t[..., None, None] * torch.stack(passing, -1)[:, None, :, None] * self.log_rates.exp()
+            columns = zip(params.unbind(-1), self.speeds, strict=True)
+            speeds = [(a + b * each).exp() if log else a + b * each for each, (a, b, log) in columns]
+            angles = t[..., None, None] * torch.stack(speeds, -1)[:, None, :, None] * self.log_rates.exp()
             return self.out(torch.cat((angles.sin(), angles.cos()), dim=-1).flatten(-2))
 
 

@@ -20,6 +20,8 @@ from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
 
 STATE, LOG, MODEL = "state.pt", "log.jsonl", "model"
+NUMBERS = ("step", "best", "elapsed", "prepared", "counted")
+"""What `State` counts, as it is saved."""
 FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
 """What a resumed run may do otherwise; a longer one then follows the longer schedule from where it is."""
 
@@ -108,7 +110,7 @@ class RunFolder:
             "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
             "recipe": asdict(recipe),
             "steps_per_epoch": steps_per_epoch,
-            **{name: getattr(state, name) for name in ("step", "best", "elapsed", "prepared", "losses", "counted")},
+            **{name: getattr(state, name) for name in (*NUMBERS, "losses")},
         }
         buffer = io.BytesIO()
         torch.save(record, buffer)
@@ -128,7 +130,7 @@ class RunFolder:
             state.precision.load_state_dict(record["precision"])
             if state.average:
                 state.average.load_state_dict(record["average"])
-            for name in ("step", "best", "elapsed", "prepared", "counted"):
+            for name in NUMBERS:
                 setattr(state, name, record[name])
             state.losses = record["losses"].to(device)
             torch.set_rng_state(record["random"])

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import torch
 from lightning_fabric import Fabric
 
+from vcnef.checks import check_at_least
 from vcnef.data import Queries, Scaling, Trajectories
 from vcnef.grid import cell_centres
 from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
-from vcnef.timing import check_counts, peak_memory, time_once
+from vcnef.timing import peak_memory, time_once
 from vcnef.training.devices import fused, numerics, precise
 from vcnef.training.job import Job, prepare
 from vcnef.training.recipe import Recipe
@@ -105,7 +106,7 @@ def _check(case: Case, **counts: int) -> None:
         raise ValueError(f"precision is {case.precision!r}; expected one of {', '.join(PRECISIONS)}.")
     if case.precision == "fp16" and case.device.type != "cuda":
         raise ValueError(f"precision is 'fp16', which needs a GPU; the device is {case.device}. Use 'bf16' or 'fp32'.")
-    check_counts(points=case.points, frames=case.frames, batch=case.batch, **counts)
+    check_at_least(1, points=case.points, frames=case.frames, batch=case.batch, **counts)
     if case.times is not None and not 1 <= case.times <= case.frames:
         raise ValueError(f"times is {case.times}; expected 1 to {case.frames}, of which they are drawn.")
 
