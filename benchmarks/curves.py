@@ -3,8 +3,8 @@
     python benchmarks/curves.py [--seeds 0 1] [--epochs 30] [--samples 4096] [--together 1] [--json FILE]
 
 A short run of burgers/vcnef_plus, a constant rate for a smooth curve, once for every way and seed; ways of a seed see
-the same weights and batches. "fused" is what `vcnef train` does on a GPU, "plain" the same in bf16 without the fused
-layers, "fp32" in single precision. The noise is what two seeds of one way differ by. Then `predict` of every model in
+the same weights and batches. "fused" is what `vcnef train` does on a GPU, "plain" the same in half precision without
+the fused layers, "fp32" in single precision. The noise is what two seeds of one way differ by. Then `predict` of every model in
 half precision against its own in fp32: ‖found − fp32‖ / ‖fp32‖ over the test states, and the nRMSE of each.
 `--together` runs as many processes side by side.
 """
@@ -31,7 +31,7 @@ from vcnef.data import generate
 from vcnef.kernels.weights import SWITCH
 from vcnef.metrics import nrmse
 
-WAYS = {"fused": "bf16", "plain": "bf16", "fp32": "fp32"}
+WAYS = {"fused": "half", "plain": "half", "fp32": "fp32"}
 VALIDATE_EVERY = 5
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 

@@ -40,6 +40,10 @@ def residual(tokens, update, weights):
     return F.layer_norm(tokens if update is None else tokens + update, tokens.shape[-1:], *weights, EPS)
 
 
+def neighbours(tokens, weight, offsets):
+    return sum(tokens.roll(-offset, -2) * tap for tap, offset in zip(weight, offsets, strict=True))
+
+
 def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, device="cpu"):
     """Name, layer, twin and inputs of every layer, in every way that it may be asked."""
 
@@ -100,6 +104,13 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
         lambda x, *w: residual(x, None, w),
         [tokens, *norm],
     )
+    for offsets in ([-3, -2, -1, 0, 1, 2, 3], [-2 * points - 1, 0, points], [4]):
+        yield (
+            f"neighbours {offsets}",
+            lambda x, w, offsets=offsets: layers.neighbours(x, w, offsets),
+            lambda x, w, offsets=offsets: neighbours(x, w, offsets),
+            [tokens, draw(len(offsets), width)],
+        )
 
 
 def values_and_gradients(function, inputs, dtype=None):

@@ -88,7 +88,7 @@ def block_weights(block: nn.Module, dtype: torch.dtype) -> BlockWeights:
 def attend_and_norm(block: nn.Module, tokens: Tensor, layout: Layout) -> Tensor:
     """The first layer of a block that trains as kernels."""
     attention, norm = block.attention, block.attention_norm
-    extra = None if block.local is None else block.local(tokens, layout)
+    extra = None if block.local is None else learn_local(block.local, tokens, layout)
     weights = learnt(attention.query, attention.key, attention.value, attention.out, norm)
     return layers.attention(tokens, extra, weights, attention.heads, norm.eps)
 
@@ -100,11 +100,19 @@ def widen_and_norm(block: nn.Module, tokens: Tensor) -> Tensor:
     return layers.mlp(tokens, weights, ACTIVATIONS[type(activation)], block.mlp_norm.eps)
 
 
+def learn_local(local: LocalMix, tokens: Tensor, layout: Layout) -> Tensor:
+    """The stencil of a block that trains as kernels: one itself on a periodic row, else the plain code."""
+    if not (local.on_a_row(layout) and local.periodic):
+        return local(tokens, layout)
+    offsets, weight = local.taps(tokens.shape[-2])
+    return layers.neighbours(tokens, weight, offsets)
+
+
 def mix_local(local: LocalMix | None, tokens: Tensor, layout: Layout, weights: BlockWeights) -> Tensor | None:
     """What a packed block's stencil adds to its attention: by a kernel on a row, by the plain code on other grids."""
     if local is None:
         return None
-    if local.ndim > 1 or len(layout) > 1:
+    if not local.on_a_row(layout):
         return local(tokens, layout)
     points = tokens.shape[-2]
     stencil = packed_once((local, points), lambda: local.stencil(points))

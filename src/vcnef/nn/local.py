@@ -35,13 +35,22 @@ class LocalMix(nn.Module):
         mixed = [self._mix(*each) for each in zip(fields, self.weight.unbind(), self.grids, strict=True)]
         return torch.cat([field.flatten(-1 - self.ndim, -2) for field in mixed], dim=-2)
 
-    def stencil(self, points: int) -> Stencil:
-        """What it is on a single row of that many tokens."""
+    def on_a_row(self, layout: Layout) -> bool:
+        """Whether tokens of this layout are one row of neighbours."""
+        return self.ndim == 1 and len(layout) == 1
+
+    def taps(self, points: int) -> tuple[list[int], Float[Tensor, "k d"]]:
+        """Offsets and weights on a row of that many tokens."""
         (grid,) = self.grids
         taps = spread_taps(self.reach, (points / grid[0],))
-        offsets = torch.tensor([offset for (offset,) in taps], dtype=torch.int32, device=self.weight.device)
-        mixed = [sum(share * self.weight[0, tap] for tap, share in shares) for shares in taps.values()]
-        return Stencil(offsets, torch.stack(mixed).float(), self.periodic)
+        mixed = [sum([share * self.weight[0, tap] for tap, share in shares]) for shares in taps.values()]
+        return [offset for (offset,) in taps], torch.stack(mixed)
+
+    def stencil(self, points: int) -> Stencil:
+        """The same as inference takes it."""
+        offsets, weight = self.taps(points)
+        places = torch.tensor(offsets, dtype=torch.int32, device=weight.device)
+        return Stencil(places, weight.float(), self.periodic)
 
     def _mix(self, field: Tensor, weight: Float[Tensor, "taps d"], grid: tuple[int | float, ...]) -> Tensor:
         sides = field.shape[-1 - self.ndim : -1]

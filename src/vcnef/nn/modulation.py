@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -33,9 +34,12 @@ class CoordinateBranch(nn.Module):
         self.residual = FeedForward(width, 2 * width, nn.GELU) if residual else None
 
     def forward(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
-        with unrounded(coordinates.time):
-            time = F.linear(coordinates.time, self.lift.weight)
-            space = self.lift(coordinates.space)
+        time, space = coordinates
+        parts = time.flatten(0, 1), space.flatten(0, 1)
+        with unrounded(time):
+            # As one product: for a few times alone, the GPU's libraries have a slow one.
+            lifted = F.linear(torch.cat(parts), self.lift.weight).split([len(part) for part in parts])
+        time, space = lifted[0].view_as(time), lifted[1].view_as(space) + self.lift.bias
         field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
         return field if self.residual is None else field + self.residual(F.gelu(field))
 

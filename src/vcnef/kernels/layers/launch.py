@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from vcnef.kernels.local import LOCAL_TILINGS
 from vcnef.kernels.weights import Affine, Tiling, as_operand
 
 TILINGS = {
@@ -20,6 +21,8 @@ TILINGS = {
     "modulation_backward": Tiling(64, 0, 4, 2),
     "mlp": Tiling(128, 64, 8, 2, 128),
     "mlp_backward": Tiling(64, 64, 4, 2),
+    "mix_neighbours": LOCAL_TILINGS[0],
+    "neighbours_backward": Tiling(16, 0, 4, 1),
     "residual": Tiling(32, 0, 8, 1),
     "residual_backward": Tiling(8, 0, 4, 2),
 }
