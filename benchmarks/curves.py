@@ -4,8 +4,8 @@
 
 A short run of burgers/vcnef_plus, a constant rate for a smooth curve, once for every way and seed; ways of a seed see
 the same weights and batches. "fused" is what `vcnef train` does on a GPU, "plain" the same in half precision without
-the fused layers, "fp32" in single precision. The noise is what two seeds of one way differ by. Then `predict` of every model in
-half precision against its own in fp32: ‖found − fp32‖ / ‖fp32‖ over the test states, and the nRMSE of each.
+the fused layers, "fp32" in single precision. The noise is what two seeds of one way differ by. Then `predict` of every
+model in half precision against its own in fp32: ‖found − fp32‖ / ‖fp32‖ over the test states, and the nRMSE of each.
 `--together` runs as many processes side by side.
 """
 

@@ -40,6 +40,12 @@ def residual(tokens, update, weights):
     return F.layer_norm(tokens if update is None else tokens + update, tokens.shape[-1:], *weights, EPS)
 
 
+def decoder(tokens, weights):
+    scale, shift, first, first_bias, last, last_bias = weights
+    normed = F.layer_norm(tokens, tokens.shape[-1:], scale, shift, EPS)
+    return F.linear(F.gelu(F.linear(normed, first, first_bias)), last, last_bias)
+
+
 def neighbours(tokens, weight, offsets):
     return sum(tokens.roll(-offset, -2) * tap for tap, offset in zip(weight, offsets, strict=True))
 
@@ -104,6 +110,13 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
         lambda x, *w: residual(x, None, w),
         [tokens, *norm],
     )
+    for channels in (1, 3):
+        yield (
+            f"decoder to {channels} channels",
+            lambda x, *w: layers.decoder(x, list(w), EPS),
+            lambda x, *w: decoder(x, w),
+            [tokens, *norm, *square, *linear(width, channels)],
+        )
     for offsets in ([-3, -2, -1, 0, 1, 2, 3], [-2 * points - 1, 0, points], [4]):
         yield (
             f"neighbours {offsets}",

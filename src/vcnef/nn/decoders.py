@@ -9,9 +9,10 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.blocks import FeedForward
-from vcnef.nn.fused import pack_decoder
+from vcnef.nn.fused import decoder_operands, learnt, pack_decoder
 from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
 from vcnef.nn.unrounded import unrounded
@@ -30,6 +31,9 @@ class PointDecoder(nn.Module):
     def forward(self, tokens: Float[Tensor, "b t s d"], sides: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
         if (weights := pack_decoder(self.norm, self.mlp, tokens)) is not None:
             return kernels.decode(tokens, weights).unflatten(2, sides)
+        if (dtype := decoder_operands(self.mlp, tokens)) is not None:
+            learning = learnt(self.norm, self.mlp[0], self.mlp[2])
+            return layers.decoder(tokens.to(dtype), learning, self.norm.eps).unflatten(2, sides)
         first, activation, last = self.mlp
         features = activation(first(self.norm(tokens)))
         with unrounded(tokens):

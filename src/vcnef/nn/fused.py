@@ -17,6 +17,9 @@ from vcnef.nn.local import Layout, LocalMix
 ACTIVATIONS = {nn.ReLU: "relu", nn.GELU: "gelu"}
 """Those that the kernels have."""
 
+MOST_CHANNELS = 8
+"""Of a decoder that trains as kernels, whose last map is one sum after the other."""
+
 PARTS = {
     "query": "attention.query",
     "key": "attention.key",
@@ -43,9 +46,13 @@ def pack_block(block: nn.Module, tokens: Tensor) -> BlockWeights | None:
 
 def training_operands(block: nn.Module, tokens: Tensor) -> torch.dtype | None:
     """The type of tokens in a block that trains as kernels here, else None: half precision under autocast only."""
+    return training_precision() if _served(block, tokens) else None
+
+
+def training_precision() -> torch.dtype | None:
     if not (torch.is_grad_enabled() and torch.is_autocast_enabled("cuda")):
         return None
-    return torch.get_autocast_dtype("cuda") if _served(block, tokens) else None
+    return torch.get_autocast_dtype("cuda")
 
 
 def half_precision(tokens: Tensor) -> torch.dtype | None:
@@ -125,6 +132,11 @@ def pack_decoder(norm: nn.LayerNorm, mlp: nn.Sequential, tokens: Tensor) -> Deco
     if chosen is None or not usable(tokens):
         return None
     return packed_once(mlp, lambda: decoder_weights(norm, mlp, chosen))
+
+
+def decoder_operands(mlp: nn.Sequential, tokens: Tensor) -> torch.dtype | None:
+    """The type of tokens in a decoder that trains as kernels here, else None."""
+    return training_precision() if usable(tokens) and mlp[-1].out_features <= MOST_CHANNELS else None
 
 
 def decoder_weights(norm: nn.LayerNorm, mlp: nn.Sequential, dtype: torch.dtype) -> DecoderWeights:

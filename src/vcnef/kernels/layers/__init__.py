@@ -7,18 +7,20 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
     modulation   LN(Y + (F ∘ C) W + b),  F = φ(Y Ws + bs), or given with Y for all times at once
     mlp          LN(Z + W₂ act(W₁ Z + b₁) + b₂)
     residual     LN(Z + U), for models too wide for the others
+    decoder      W₂ GELU(W₁ LN(Z) + b₁) + b₂
     neighbours   out_i = Σ_k w_k ∘ z_(i + o_k), in rows that go on from their other end
 
-Each is an operator of its own, which compilers leave as it is. Tokens come and go in the operands' type; norms, sums
-and the gradients of weights are in fp32. What is kept for the backward pass is, beside a layer's input, the input of
-its norm with mean 0 and variance 1; everything else is computed again there. What is right is what the modules of `nn`
-compute, and their gradients.
+Each is an operator of its own, which compilers leave as it is. Tokens come and go in the operands' type; norms, sums,
+the last map of the decoder and the gradients of weights are in fp32. What is kept for the backward pass is, beside a
+layer's input, the input of its norm with mean 0 and variance 1; everything else is computed again there. What is right
+is what the modules of `nn` compute, and their gradients.
 """
 
 from vcnef.kernels.layers.attention_layer import attention
+from vcnef.kernels.layers.decoder_layer import decoder
 from vcnef.kernels.layers.mlp_layer import mlp
 from vcnef.kernels.layers.modulation_layer import modulation
 from vcnef.kernels.layers.neighbours_layer import neighbours
 from vcnef.kernels.layers.residual_layer import residual
 
-__all__ = ["attention", "mlp", "modulation", "neighbours", "residual"]
+__all__ = ["attention", "decoder", "mlp", "modulation", "neighbours", "residual"]

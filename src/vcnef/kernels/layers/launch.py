@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from vcnef.kernels.local import LOCAL_TILINGS
+from vcnef.kernels.modulation import DECODE_TILINGS
 from vcnef.kernels.weights import Affine, Tiling, as_operand
 
 TILINGS = {
@@ -21,6 +22,8 @@ TILINGS = {
     "modulation_backward": Tiling(64, 0, 4, 2),
     "mlp": Tiling(128, 64, 8, 2, 128),
     "mlp_backward": Tiling(64, 64, 4, 2),
+    "decoder": DECODE_TILINGS[0],
+    "decoder_backward": Tiling(64, 0, 4, 1),
     "mix_neighbours": LOCAL_TILINGS[0],
     "neighbours_backward": Tiling(16, 0, 4, 1),
     "residual": Tiling(32, 0, 8, 1),

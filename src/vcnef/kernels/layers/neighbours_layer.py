@@ -10,11 +10,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.kernels.layers.launch import floats, launch, summed, tiles_of
+
 FEATURES = 32
 """Of a program that sums the gradients of weights: those of all taps stay in registers."""
 
 
-def neighbours(tokens: Float[Tensor, "*b s d"], weight: Float[Tensor, "k d"], offsets: list[int]) -> Float[Tensor, "*b s d"]:
+def neighbours(
+    tokens: Float[Tensor, "*b s d"], weight: Float[Tensor, "k d"], offsets: list[int]
+) -> Float[Tensor, "*b s d"]:
     return _neighbours(tokens.contiguous(), weight, offsets)
 
 

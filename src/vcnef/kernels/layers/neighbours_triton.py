@@ -5,6 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
+
 @triton.jit(do_not_specialize=["points"])
 @no_type_check
 def neighbours_backward(

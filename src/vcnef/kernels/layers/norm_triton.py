@@ -15,17 +15,23 @@ from vcnef.kernels.parts_triton import add, cast, inside, matrix, pairs, put, su
 @triton.jit
 @no_type_check
 def put_norm(x, out, standard, inverse, affine, rows, left, feature, eps, D: tl.constexpr):
-    """LN(x), and what its gradient needs, if there is room for it: x with mean 0 and variance 1, and 1 over the
-    deviation."""
-    mean = sums(x) * (1.0 / D)
-    centred = _only_inside([each - mean[:, None] for each in x], feature, D)
-    scale = tl.rsqrt(sums(times(centred, centred)) * (1.0 / D) + eps)
-    unit = [each * scale[:, None] for each in centred]
+    """LN(x), and what its gradient needs, if there is room for it: `standardise`."""
+    unit, scale = standardise(x, feature, eps, D)
     if standard is not None:
         tl.store(inverse + rows, scale, mask=rows < left)
         put(standard, unit, rows, feature, left, D)
     affine_out = add(times(unit, vector(affine.weight, feature, D)), vector(affine.bias, feature, D))
     put(out, affine_out, rows, feature, left, D)
+
+
+@triton.jit
+@no_type_check
+def standardise(x, feature, eps, D: tl.constexpr):
+    """x with mean 0 and variance 1 in every row, and 1 over the deviation."""
+    mean = sums(x) * (1.0 / D)
+    centred = _only_inside([each - mean[:, None] for each in x], feature, D)
+    scale = tl.rsqrt(sums(times(centred, centred)) * (1.0 / D) + eps)
+    return [each * scale[:, None] for each in centred], scale
 
 
 @triton.jit
@@ -37,18 +43,18 @@ def norm_backward(grad, standard, inverse, affine, norm_sums, rows, left, featur
     unit = cast(matrix(standard, rows, feature, left, D), tl.float32)
     put_sums(norm_sums, times(g, unit), feature, D)
     put_sums(norm_sums + D, g, feature, D)
-    back = through_norm(g, unit, inverse, vector(affine.weight, feature, D), rows, left, feature, D)
+    scale = tl.load(inverse + rows, mask=rows < left, other=0.0)
+    back = through_norm(g, unit, scale, vector(affine.weight, feature, D), feature, D)
     put_sums(norm_sums + 2 * D, back, feature, D)
     return back
 
 
 @triton.jit
 @no_type_check
-def through_norm(g, unit, inverse, weight, rows, left, feature, D: tl.constexpr):
+def through_norm(g, unit, scale, weight, feature, D: tl.constexpr):
     """The gradient of LN's input from that of its output."""
     g = times(g, weight)
     mean, slope = sums(g) * (1.0 / D), sums(times(g, unit)) * (1.0 / D)
-    scale = tl.load(inverse + rows, mask=rows < left, other=0.0)
     back = [(pair[0] - mean[:, None] - pair[1] * slope[:, None]) * scale[:, None] for pair in pairs(g, unit)]
     return _only_inside(back, feature, D)
 

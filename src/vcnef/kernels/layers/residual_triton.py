@@ -58,7 +58,8 @@ def residual_backward(
         left, at = count - start, start * D
         g = cast(matrix(grad + at, rows, feature, left, D), tl.float32)
         unit = cast(matrix(standard + at, rows, feature, left, D), tl.float32)
-        total = through_norm(g, unit, inverse + start, weight, rows, left, feature, D)
+        scale = tl.load(inverse + start + rows, mask=rows < left, other=0.0)
+        total = through_norm(g, unit, scale, weight, feature, D)
         put(grad_total + at, total, rows, feature, left, D)
         scale_sums, shift_sums = add(scale_sums, times(g, unit)), add(shift_sums, g)
     put_sums(token_sums + program * 2 * D, scale_sums, feature, D)

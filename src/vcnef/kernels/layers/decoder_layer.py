@@ -1,0 +1,84 @@
+"""The decoder of tokens, with gradients; equations in the folder's docstring."""
+
+# No postponed annotations here: they are what operators read their signatures from.
+
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.kernels.layers.launch import (
+    Weights,
+    affine,
+    floats,
+    launch,
+    pack,
+    summed,
+    tiles_of,
+    two_like,
+    weight_grad,
+)
+from vcnef.kernels.weights import Affine
+
+
+def decoder(tokens: Float[Tensor, "*b d"], weights: Weights, eps: float) -> Float[Tensor, "*b c"]:
+    """`weights` of the norm, the first and the last map; in fp32."""
+    return _decoder(tokens.contiguous(), weights, pack(tokens, weights[:4]), eps)
+
+
+@torch.library.custom_op("vcnef::decoder_layer", mutates_args=())
+def _decoder(tokens: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float) -> Tensor:
+    from vcnef.kernels.layers import decoder_triton as kernels
+
+    out = _empty_decoder(tokens, weights)
+    (channels, width), count = weights[4].shape, tokens.numel() // tokens.shape[-1]
+    parts = *affine(weights[:4], packed), Affine(*weights[4:])
+    launch(kernels.decoder, tiles_of("decoder", count), tokens, out, *parts, count, eps, CHANNELS=channels, D=width)
+    return out
+
+
+@_decoder.register_fake
+def _empty_decoder(tokens: Tensor, weights: list[Tensor], *_: Any) -> Tensor:
+    return floats(tokens, *tokens.shape[:-1], len(weights[4]))
+
+
+@torch.library.custom_op("vcnef::decoder_layer_backward", mutates_args=())
+def _decoder_backward(
+    grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float
+) -> list[Tensor]:
+    from vcnef.kernels.layers import decoder_triton as kernels
+
+    (channels, width), count = weights[4].shape, tokens.numel() // tokens.shape[-1]
+    parts = *affine(weights[:4], packed), Affine(*weights[4:])
+    programs = tiles_of("decoder_backward", count)
+    grad_tokens, normalised = two_like(tokens)
+    grad_inner, token_sums = torch.empty_like(tokens), floats(tokens, programs, 3 * width + channels * (width + 1))
+    launch(
+        kernels.decoder_backward, programs, grad, tokens, *parts, grad_tokens, normalised, grad_inner, token_sums,
+        count, eps, CHANNELS=channels, D=width,
+    )  # fmt: skip
+    return [grad_tokens, summed(token_sums), weight_grad(normalised, grad_inner)]
+
+
+@_decoder_backward.register_fake
+def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
+    channels, width = weights[4].shape
+    return [torch.empty_like(tokens), floats(tokens, 3 * width + channels * (width + 1)), torch.empty_like(weights[2])]
+
+
+def _save_decoder(ctx: Any, inputs: tuple, output: Tensor) -> None:
+    tokens, weights, packed, ctx.eps = inputs
+    ctx.save_for_backward(tokens, *packed, *weights)
+
+
+def _differentiate_decoder(ctx: Any, grad: Tensor) -> tuple:
+    tokens, packed, *weights = ctx.saved_tensors
+    grad_tokens, sums, first = _decoder_backward(grad.contiguous(), tokens, weights, [packed], ctx.eps)
+    channels, width = weights[4].shape
+    scale, shift, first_bias, last, last_bias = sums.split([width, width, width, channels * width, channels])
+    grads = [scale, shift, first, first_bias, last.view(channels, width), last_bias]
+    return grad_tokens, grads, [None], None
+
+
+_decoder.register_autograd(_differentiate_decoder, setup_context=_save_decoder)

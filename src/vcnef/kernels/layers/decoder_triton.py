@@ -1,0 +1,104 @@
+"""The kernels of the decoder layer; imported only where one of them runs."""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from vcnef.kernels.layers.mlp_triton import gelu_slope
+from vcnef.kernels.layers.norm_triton import put_sums, standardise, through_norm
+from vcnef.kernels.parts_triton import (
+    add,
+    cast,
+    columns,
+    dot,
+    gelu,
+    matrix,
+    product,
+    put,
+    reverse,
+    sums,
+    times,
+    vector,
+    weight,
+    zeros,
+)
+
+
+@triton.jit(do_not_specialize=["count", "eps"])
+@no_type_check
+def decoder(
+    tokens,
+    out,
+    layer_norm,
+    first,
+    last,
+    count,
+    eps,
+    CHANNELS: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    start = tl.program_id(0).to(tl.int64) * BLOCK_S
+    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
+    unit, _ = standardise(cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32), feature, eps, D)
+    normed = add(times(unit, vector(layer_norm.weight, feature, D)), vector(layer_norm.bias, feature, D))
+    hidden = gelu(product(normed, first, feature, feature, D, D))
+    for channel in tl.static_range(CHANNELS):
+        # In full precision, unlike a product of tensor cores: it is what the model answers.
+        field = sums(times(hidden, vector(last.weight + channel * D, feature, D))) + tl.load(last.bias + channel)
+        tl.store(out + (start + rows) * CHANNELS + channel, field, mask=rows < left)
+
+
+@triton.jit(do_not_specialize=["count", "eps"])
+@no_type_check
+def decoder_backward(
+    grad,
+    tokens,
+    layer_norm,
+    first,
+    last,
+    grad_tokens,
+    normalised,
+    grad_inner,
+    token_sums,
+    count,
+    eps,
+    CHANNELS: tl.constexpr,
+    D: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+):
+    """`token_sums` has the gradients of the norm's scale and shift, of the first bias, and of the last map."""
+    program = tl.program_id(0).to(tl.int64)
+    start = program * BLOCK_S
+    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
+    token_sums += program * (3 * D + CHANNELS * (D + 1))
+    x = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
+    unit, inverse = standardise(x, feature, eps, D)
+    scale = vector(layer_norm.weight, feature, D)
+    normed = cast(add(times(unit, scale), vector(layer_norm.bias, feature, D)), first.weight.dtype.element_ty)
+    put(normalised + start * D, normed, rows, feature, left, D)
+    first_weight = weight(first.weight, feature, feature, D, D)
+    before = add(dot(normed, first_weight), vector(first.bias, feature, D))
+    hidden = gelu(before)
+
+    back = zeros(BLOCK_S, feature)
+    for channel in tl.static_range(CHANNELS):
+        g = tl.load(grad + (start + rows) * CHANNELS + channel, mask=rows < left, other=0.0)
+        back = add(back, _rows(vector(last.weight + channel * D, feature, D), g))
+        put_sums(token_sums + (3 + channel) * D, _rows(hidden, g), feature, D)
+        tl.store(token_sums + (3 + CHANNELS) * D + channel, tl.sum(g, 0))
+    back = times(back, gelu_slope(before))
+    put(grad_inner + start * D, back, rows, feature, left, D)
+    put_sums(token_sums + 2 * D, back, feature, D)
+    back = dot(back, reverse(first_weight))
+    put_sums(token_sums, times(back, unit), feature, D)
+    put_sums(token_sums + D, back, feature, D)
+    put(grad_tokens + start * D, through_norm(back, unit, inverse, scale, feature, D), rows, feature, left, D)
+
+
+@triton.jit
+@no_type_check
+def _rows(x, factor):
+    """Each row times its factor."""
+    return [each * factor[:, None] for each in x]
