@@ -20,7 +20,9 @@ TOLERANCE = {torch.bfloat16: 3e-2, torch.float16: 4e-3}
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize(("width", "heads", "points"), [(16, 2, 7), (48, 8, 100), (96, 8, 256), (100, 10, 65)])
+@pytest.mark.parametrize(
+    ("width", "heads", "points"), [(16, 2, 7), (48, 8, 100), (96, 8, 256), (100, 10, 65), (128, 8, 70)]
+)
 def test_layers_agree_with_their_twins(width, heads, points, shared, dtype):
     torch.manual_seed(0)
     for name, layer, twin, inputs in twins.cases(width, heads, points, "gelu", shared=shared, device="cuda"):

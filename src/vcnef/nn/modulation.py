@@ -35,11 +35,11 @@ class CoordinateBranch(nn.Module):
 
     def forward(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
         time, space = coordinates
-        parts = time.flatten(0, 1), space.flatten(0, 1)
         with unrounded(time):
             # As one product: for a few times alone, the GPU's libraries have a slow one.
-            lifted = F.linear(torch.cat(parts), self.lift.weight).split([len(part) for part in parts])
-        time, space = lifted[0].view_as(time), lifted[1].view_as(space) + self.lift.bias
+            rows = F.linear(torch.cat((time.flatten(0, 1), space.flatten(0, 1))), self.lift.weight)
+        times = time.shape[0] * time.shape[1]
+        time, space = rows[:times].view_as(time), rows[times:].view_as(space) + self.lift.bias
         field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
         return field if self.residual is None else field + self.residual(F.gelu(field))
 
