@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from torch import Tensor
 
 import vcnef
 from vcnef.grid import cell_centres
+from vcnef.kernels.weights import SWITCH
 from vcnef.models.vcnef import VCNeF
 from vcnef.nn.attention import LinearAttention
 from vcnef.nn.modulation import ModulationBlock
@@ -81,6 +84,17 @@ def twin_decoder(model: VCNeF, tokens: Tensor, sides: tuple[int, ...]) -> Tensor
     return decoder.mix(torch.cat(fields, dim=1).movedim(1, -1)).unflatten(0, tokens.shape[:2])
 
 
+@contextmanager
+def without_kernels() -> Iterator[None]:
+    """Plain products: what `nn` does in fewer passes is ours, not the twin's."""
+    os.environ[SWITCH] = "0"
+    try:
+        yield
+    finally:
+        del os.environ[SWITCH]
+
+
+@without_kernels()
 def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> Tensor:
     batch, times = len(u0), len(t)
     tokens = model.encoder(u0, grid.expand(batch, *grid.shape), params)

@@ -11,9 +11,9 @@ from vcnef.kernels import plain
 from vcnef.kernels.local import LOCAL_TILINGS, Stencil, mix_neighbours
 from vcnef.kernels.precision import precision
 from vcnef.kernels.weights import usable
-from vcnef.nn.attention import positive
 from vcnef.nn.decoders import PointDecoder
 from vcnef.nn.fused import decoder_weights
+from vcnef.nn.linear import positive
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
 

@@ -8,10 +8,11 @@ from torch import nn
 
 from vcnef.kernels import plain
 from vcnef.kernels.weights import _say_once, usable
-from vcnef.nn.attention import LinearAttention, positive
+from vcnef.nn.attention import LinearAttention
 from vcnef.nn.blocks import TransformerBlock
 from vcnef.nn.decoders import PointDecoder
 from vcnef.nn.fused import block_weights, decoder_weights
+from vcnef.nn.linear import positive
 
 
 @torch.no_grad()

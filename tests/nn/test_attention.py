@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from vcnef.nn.attention import LinearAttention, SoftmaxAttention, positive
+from vcnef.nn.attention import LinearAttention, SoftmaxAttention
+from vcnef.nn.linear import positive
 
 
 def explicit_kernel_attention(attention: LinearAttention, tokens: torch.Tensor) -> torch.Tensor:

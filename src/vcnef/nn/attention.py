@@ -8,11 +8,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-
-def positive(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """φ(x) = ELU(x) + 1, the paper's feature map and its σ: x + 1 above zero, exp(x) below."""
-    # Written as exp(min(x, 0)) + max(x, 0): no 1 is taken off and added again, and processors are faster at it.
-    return x.clamp(max=0).exp_() + F.relu(x)
+from vcnef.nn.linear import Linear, positive_map
 
 
 class LinearAttention(nn.Module):
@@ -29,8 +25,8 @@ class LinearAttention(nn.Module):
         super().__init__()
         _check_heads(width, heads)
         self.heads = heads
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key = Linear(width, width)
         self.value = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
         # Which head a feature belongs to, as a matrix of zeros and ones `d h`.
@@ -40,16 +36,16 @@ class LinearAttention(nn.Module):
     def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
         # Sums over any number of tokens stay within half precision's range; the normaliser takes the factor out again.
         share = max(tokens.shape[-2], 1) ** -0.5
-        keys = positive(self.key(tokens)).mul_(share)
+        keys = positive_map(self.key, tokens).mul_(share)
         key_sum = keys.sum(-2)
         mixing = self._mixing(keys.mT @ tokens, rearrange(key_sum, "... (h e) -> ... h e", h=self.heads))
 
-        queries = positive(self.query(tokens))
+        queries = positive_map(self.query, tokens)
         # φ(q_i)ᵀ k̄ of all heads as one product, which is wider than a sum within each head.
         normaliser = queries @ (key_sum.unsqueeze(-1) * self.membership) + 1e-6 * share
         by_head = rearrange(queries, "... (h e) -> ... h e", h=self.heads)
         weights = rearrange(by_head / normaliser.unsqueeze(-1), "... h e -> ... (h e)")
-        return weights @ mixing + self.out.bias
+        return (weights @ mixing).add_(self.out.bias)
 
     def _mixing(self, gram: Tensor, key_sum: Tensor) -> Tensor:
         """The d × d matrix that takes normalised queries to outputs, from Σ_j φ(k_j) x_jᵀ and Σ_j φ(k_j)."""

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.fused import attend_and_norm, half_products, mix_local, pack_block, training_operands, widen_and_norm
+from vcnef.nn.linear import Linear
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
 
@@ -19,7 +20,11 @@ class FeedForward(nn.Sequential):
     """W₂ act(W₁ x + b₁) + b₂, from `width` through `hidden` to `out` (default: back to `width`)."""
 
     def __init__(self, width: int, hidden: int, activation: Activation, out: int | None = None) -> None:
-        super().__init__(nn.Linear(width, hidden), activation(), nn.Linear(hidden, width if out is None else out))
+        super().__init__(Linear(width, hidden), activation(), Linear(hidden, width if out is None else out))
+
+    def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
+        widen, activation, narrow = self
+        return narrow(widen(x, activation))
 
 
 class TransformerBlock(nn.Module):

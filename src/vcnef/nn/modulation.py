@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
-from vcnef.nn.attention import positive
 from vcnef.nn.blocks import Activation, FeedForward, attend, feed
 from vcnef.nn.coordinates import Coordinates
 from vcnef.nn.fused import half_products, learnt, mix_local, pack_block, training_operands
+from vcnef.nn.linear import Linear, positive_map
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.unrounded import unrounded
@@ -81,9 +81,9 @@ class ModulationBlock(nn.Module):
         self.local = local
         self.attention_norm = ResidualNorm(width)
         self.branch = branch
-        self.scale = nn.Linear(width, width)
+        self.scale = Linear(width, width)
         self.shift = nn.Linear(width, width) if shift else None
-        self.out = nn.Linear(width, width)
+        self.out = Linear(width, width)
         self.modulation_norm = ResidualNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
         self.mlp_norm = ResidualNorm(width)
@@ -106,7 +106,7 @@ class ModulationBlock(nn.Module):
         with half_products(tokens):
             attended = attend(self, tokens, layout)
             shift = None if self.shift is None else self.shift(attended)
-            return Begun(attended, positive(self.scale(attended)), shift)
+            return Begun(attended, positive_map(self.scale, attended), shift)
 
     def finish(self, begun: Begun, coordinates: Coordinates) -> Float[Tensor, "b t s d"]:
         tokens, scale, shift = begun

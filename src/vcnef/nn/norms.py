@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from vcnef.kernels import layers
 from vcnef.nn.fused import half_precision, learnt
+from vcnef.nn.linear import only_values_matter
 
 
 class ResidualNorm(nn.LayerNorm):
@@ -22,4 +23,7 @@ class ResidualNorm(nn.LayerNorm):
         if (dtype := half_precision(tokens)) is not None:
             tokens = tokens if update is None else tokens.expand_as(update)
             return layers.residual(tokens.to(dtype), update, learnt(self), self.eps)
-        return super().forward(tokens if update is None else tokens + update)
+        if update is None:
+            return super().forward(tokens)
+        # If it may, in the memory of the update, which nobody else has.
+        return super().forward(update.add_(tokens) if only_values_matter() else tokens + update)

@@ -1,0 +1,87 @@
+"""Linear maps in one pass are the ordinary ones, and leave alone what is not theirs."""
+
+import pytest
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+
+from vcnef.kernels.weights import SWITCH
+from vcnef.nn import linear as module
+from vcnef.nn.attention import LinearAttention
+from vcnef.nn.blocks import TransformerBlock
+from vcnef.nn.linear import Linear, positive, positive_map
+from vcnef.nn.norms import ResidualNorm
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How often oneDNN was asked."""
+    calls, real = [], module._linear_onednn
+    monkeypatch.setattr(module, "_linear_onednn", lambda *given: calls.append(given) or real(*given))
+    module._has_onednn()
+    calls.clear()
+    return calls
+
+
+@pytest.mark.parametrize("activation", [None, nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.SiLU()])
+def test_a_map_in_one_pass_is_the_ordinary_one(activation, asked):
+    torch.manual_seed(0)
+    linear, x = Linear(7, 5), torch.randn(2, 3, 4, 7).transpose(1, 2)
+    expected = nn.functional.linear(x, linear.weight, linear.bias)
+    expected = expected if activation is None else activation(expected)
+    assert not asked
+    with torch.no_grad():
+        torch.testing.assert_close(linear(x, activation), expected)
+    served = module._has_onednn() and not isinstance(activation, nn.SiLU)
+    assert len(asked) == served
+
+
+def test_the_ordinary_one_serves_gradients_other_types_and_those_who_ask_for_it(asked, monkeypatch):
+    linear, x = Linear(4, 4), torch.randn(2, 4)
+    linear(x, nn.ReLU()).sum().backward()
+    assert linear.weight.grad.any()
+    with torch.no_grad():
+        Linear(4, 4).double()(x.double())
+        assert linear(x[:0]).shape == (0, 4)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert linear(x).dtype == torch.bfloat16
+        monkeypatch.setenv(SWITCH, "0")
+        linear(x)
+    assert not asked
+
+
+def test_a_torch_without_the_operator_has_the_ordinary_one(monkeypatch):
+    def missing(*given):
+        raise AttributeError("no such operator")
+
+    monkeypatch.setattr(module, "_linear_onednn", missing)
+    module._has_onednn.cache_clear()
+    linear, x = Linear(4, 4), torch.randn(2, 4)
+    with torch.no_grad():
+        assert torch.equal(linear(x), nn.functional.linear(x, linear.weight, linear.bias))
+    module._has_onednn.cache_clear()
+
+
+def test_what_happens_in_place_touches_nothing_that_was_given():
+    torch.manual_seed(0)
+    linear, norm, tokens = Linear(8, 8), ResidualNorm(8), torch.randn(2, 1, 5, 8)
+    given = tokens.clone()
+    expected = positive(linear(tokens)), norm(tokens, torch.ones(2, 3, 5, 8))
+    with torch.no_grad():
+        found = positive_map(linear, tokens), norm(tokens, torch.ones(2, 3, 5, 8))
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(tokens, given)
+
+
+@torch.no_grad()
+def test_derivatives_without_gradients_are_derivatives_still():
+    torch.manual_seed(0)
+    block = TransformerBlock(8, LinearAttention(8, 2), nn.GELU, dropout=0.0)
+    tokens, direction = torch.randn(2, 2, 5, 8)
+    with torch.enable_grad():
+        expected = torch.func.jvp(block, (tokens,), (direction,))
+    torch.testing.assert_close(torch.func.jvp(block, (tokens,), (direction,)), expected)
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(block(forward_ad.make_dual(tokens, direction)))
+    torch.testing.assert_close(tuple(found), expected)
+    assert expected[1].any()
