@@ -23,7 +23,7 @@ def asked(monkeypatch):
     return calls
 
 
-@pytest.mark.parametrize("activation", [None, nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.SiLU()])
+@pytest.mark.parametrize("activation", [None, nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.GELU("tanh"), nn.SiLU()])
 def test_a_map_in_one_pass_is_the_ordinary_one(activation, asked):
     torch.manual_seed(0)
     linear, x = Linear(7, 5), torch.randn(2, 3, 4, 7).transpose(1, 2)
@@ -71,6 +71,10 @@ def test_what_happens_in_place_touches_nothing_that_was_given():
         found = positive_map(linear, tokens), norm(tokens, torch.ones(2, 3, 5, 8))
     torch.testing.assert_close(found, expected)
     assert torch.equal(tokens, given)
+    # A sum of two types is in the finer of them.
+    half = torch.full((2, 1, 5, 8), 1e-3).bfloat16()
+    with torch.no_grad():
+        torch.testing.assert_close(norm(tokens, half), norm(tokens, half.float()), rtol=0, atol=0)
 
 
 @torch.no_grad()

@@ -45,7 +45,7 @@ class LinearAttention(nn.Module):
         normaliser = queries @ (key_sum.unsqueeze(-1) * self.membership) + 1e-6 * share
         by_head = rearrange(queries, "... (h e) -> ... h e", h=self.heads)
         weights = rearrange(by_head / normaliser.unsqueeze(-1), "... h e -> ... (h e)")
-        return (weights @ mixing).add_(self.out.bias)
+        return weights @ mixing + self.out.bias
 
     def _mixing(self, gram: Tensor, key_sum: Tensor) -> Tensor:
         """The d × d matrix that takes normalised queries to outputs, from Σ_j φ(k_j) x_jᵀ and Σ_j φ(k_j)."""

@@ -12,8 +12,8 @@ from torch.autograd import forward_ad
 
 from vcnef.kernels.weights import SWITCH
 
-ONE_PASS = {nn.ReLU: ("relu", ""), nn.GELU: ("gelu", "none")}
-"""Activations that oneDNN applies to a product before it is written, and by which algorithm."""
+ONE_PASS = {type(None): "none", nn.ReLU: "relu", nn.GELU: "gelu"}
+"""What oneDNN applies to a product before it is written."""
 
 
 class Linear(nn.Linear):
@@ -24,8 +24,8 @@ class Linear(nn.Linear):
     """
 
     def forward(self, x: Float[Tensor, "*b i"], activation: nn.Module | None = None) -> Float[Tensor, "*b o"]:
-        if _onednn_serves(x, self.weight) and (activation is None or type(activation) in ONE_PASS):
-            return _linear_onednn(x, self.weight, self.bias, type(activation))
+        if _onednn_serves(x, self.weight) and type(activation) in ONE_PASS:
+            return _linear_onednn(x, self.weight, self.bias, activation)
         out = super().forward(x)
         return out if activation is None else activation(out)
 
@@ -48,13 +48,14 @@ def positive_map(linear: nn.Linear, x: Float[Tensor, "*b i"]) -> Float[Tensor, "
 
 def only_values_matter() -> bool:
     """Whether nobody differentiates, in whichever way, and nobody traces: memory may then be used again."""
-    differentiated = torch.is_grad_enabled() or forward_ad._current_level >= 0
-    transformed = torch._C._are_functorch_transforms_active()
-    return not (differentiated or transformed or torch.compiler.is_compiling() or torch.jit.is_tracing())
+    if torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False
+    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+    return not (torch.is_grad_enabled() or transformed)
 
 
-def _linear_onednn(x: Tensor, weight: Tensor, bias: Tensor | None, activation: type) -> Tensor:
-    name, algorithm = ONE_PASS.get(activation, ("none", ""))
+def _linear_onednn(x: Tensor, weight: Tensor, bias: Tensor | None, activation: nn.Module | None) -> Tensor:
+    name, algorithm = ONE_PASS[type(activation)], getattr(activation, "approximate", "")
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, name, [], algorithm)
 
 
@@ -70,6 +71,6 @@ def _has_onednn() -> bool:
     """Tried once: the operator is one that torch keeps for its compiler, and promises to nobody."""
     x, weight, bias = torch.tensor([[1.0, -2.0]]), torch.eye(2), torch.zeros(2)
     try:
-        return torch.equal(_linear_onednn(x, weight, bias, nn.ReLU), x.relu())
+        return torch.equal(_linear_onednn(x, weight, bias, nn.ReLU()), x.relu())
     except (AttributeError, RuntimeError, TypeError):
         return False

@@ -26,4 +26,5 @@ class ResidualNorm(nn.LayerNorm):
         if update is None:
             return super().forward(tokens)
         # If it may, in the memory of the update, which nobody else has.
-        return super().forward(update.add_(tokens) if only_values_matter() else tokens + update)
+        in_place = only_values_matter() and update.dtype == tokens.dtype
+        return super().forward(update.add_(tokens) if in_place else tokens + update)
