@@ -1,9 +1,12 @@
 """The plain twin of the neighbours' kernel against the module itself."""
 
+from math import prod
+
 import pytest
 import torch
 
 from vcnef.kernels import plain
+from vcnef.nn.fused import learn_local
 from vcnef.nn.local import LocalMix
 
 
@@ -18,3 +21,11 @@ def test_twin_is_the_module_on_any_grid(points, periodic):
     found = plain.mix_neighbours(tokens, local.stencil(points), torch.float32)
     torch.testing.assert_close(found, local(tokens, ((points,),)))
     assert plain.mix_neighbours(tokens, local.stencil(points), torch.float16).dtype == torch.float16
+
+
+@pytest.mark.parametrize(("sides", "periodic"), [((10,), False), ((4, 6), True)])
+def test_rows_that_end_and_planes_train_with_the_plain_code(sides, periodic):
+    torch.manual_seed(0)
+    local, tokens = LocalMix(16, 1, (sides,), periodic=periodic), torch.randn(2, prod(sides), 16)
+    torch.nn.init.normal_(local.weight)
+    assert torch.equal(learn_local(local, tokens, (sides,)), local(tokens, (sides,)))
