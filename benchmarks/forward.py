@@ -16,10 +16,10 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
@@ -84,17 +84,8 @@ def twin_decoder(model: VCNeF, tokens: Tensor, sides: tuple[int, ...]) -> Tensor
     return decoder.mix(torch.cat(fields, dim=1).movedim(1, -1)).unflatten(0, tokens.shape[:2])
 
 
-@contextmanager
-def without_kernels() -> Iterator[None]:
-    """Plain products: what `nn` does in fewer passes is ours, not the twin's."""
-    os.environ[SWITCH] = "0"
-    try:
-        yield
-    finally:
-        del os.environ[SWITCH]
-
-
-@without_kernels()
+# Plain products: what `nn` does in fewer passes is ours, not the twin's.
+@patch.dict(os.environ, {SWITCH: "0"})
 def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> Tensor:
     batch, times = len(u0), len(t)
     tokens = model.encoder(u0, grid.expand(batch, *grid.shape), params)

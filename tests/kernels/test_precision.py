@@ -43,13 +43,16 @@ def test_an_unknown_precision_names_those_there_are():
         pass
 
 
-def test_a_cpu_predicts_in_full_precision_whatever_is_chosen():
+def test_a_cpu_predicts_in_full_precision_whatever_is_chosen(monkeypatch):
     model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2)
     inputs = torch.randn(2, 20, 1), cell_centres(((0.0, 1.0),), (20,)), torch.rand(3)
     expected = model.predict(*inputs, precision="fp32")
     torch.testing.assert_close(expected, model(*inputs), rtol=1e-5, atol=1e-6)
     for name in OPERANDS:
         assert torch.equal(model.predict(*inputs, precision=name), expected)
+    monkeypatch.setenv(weights.SWITCH, "0")
+    for name in OPERANDS:
+        assert torch.equal(model.predict(*inputs, precision=name), model(*inputs))
 
 
 def test_weights_are_packed_once_per_context_and_not_kept_after_it():

@@ -35,7 +35,7 @@ class PointDecoder(nn.Module):
             learning = learnt(self.norm, self.mlp[0], self.mlp[2])
             return layers.decoder(tokens.to(dtype), learning, self.norm.eps).unflatten(2, sides)
         first, activation, last = self.mlp
-        features = activation(first(self.norm(tokens)))
+        features = first(self.norm(tokens), activation)
         with unrounded(tokens):
             return last(features.to(last.weight.dtype)).unflatten(2, sides)
 

@@ -50,6 +50,7 @@ def training_operands(block: nn.Module, tokens: Tensor) -> torch.dtype | None:
 
 
 def training_precision() -> torch.dtype | None:
+    """The type that autocasting has chosen, while gradients are wanted."""
     if not (torch.is_grad_enabled() and torch.is_autocast_enabled("cuda")):
         return None
     return torch.get_autocast_dtype("cuda")

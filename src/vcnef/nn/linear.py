@@ -60,10 +60,12 @@ def _linear_onednn(x: Tensor, weight: Tensor, bias: Tensor | None, activation: n
 
 
 def _onednn_serves(x: Tensor, weight: Tensor) -> bool:
-    ordinary = x.device.type == "cpu" and x.dtype == weight.dtype == torch.float32 and x.numel() > 0
-    wanted = os.environ.get(SWITCH) != "0" and not torch.is_autocast_enabled("cpu")
     # The operator has no derivatives, and would not say so.
-    return ordinary and wanted and only_values_matter() and _has_onednn()
+    if x.device.type != "cpu" or not only_values_matter():
+        return False
+    ordinary = x.dtype == weight.dtype == torch.float32 and x.numel() > 0
+    wanted = os.environ.get(SWITCH) != "0" and not torch.is_autocast_enabled("cpu")
+    return ordinary and wanted and _has_onednn()
 
 
 @cache

@@ -14,6 +14,7 @@ from vcnef.kernels.parts_triton import (
     dot,
     gelu,
     matrix,
+    norm,
     product,
     put,
     reverse,
@@ -41,9 +42,8 @@ def decoder(
 ):
     start = tl.program_id(0).to(tl.int64) * BLOCK_S
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
-    unit, _ = standardise(cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32), feature, eps, D)
-    normed = add(times(unit, vector(layer_norm.weight, feature, D)), vector(layer_norm.bias, feature, D))
-    hidden = gelu(product(normed, first, feature, feature, D, D))
+    x = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
+    hidden = gelu(product(norm(x, layer_norm, feature, eps, D), first, feature, feature, D, D))
     for channel in tl.static_range(CHANNELS):
         # In full precision, unlike a product of tensor cores: it is what the model answers.
         field = sums(times(hidden, vector(last.weight + channel * D, feature, D))) + tl.load(last.bias + channel)
