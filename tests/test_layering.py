@@ -24,7 +24,7 @@ MAY_USE = {
     "models": {"nn", "kernels"},
     "data": {"pde"},
     "surrogate": {"models", "data"},
-    "training": {"models", "data", "metrics", "pde", "surrogate"},
+    "training": {"kernels", "models", "data", "metrics", "pde", "surrogate"},
     "evaluation": {"models", "data", "metrics", "pde", "surrogate"},
     "plots": set(),
     "report": {"plots"},

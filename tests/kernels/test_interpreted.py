@@ -10,7 +10,7 @@ import pytest
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
-@pytest.mark.parametrize("kernels", ["modulation", "layers"])
+@pytest.mark.parametrize("kernels", ["modulation", "layers", "orthogonal"])
 def test_kernels_agree_with_their_twins_and_models_with_and_without_them(kernels):
     script = Path(__file__).with_name(f"interpreted_{kernels}.py")
     environment = os.environ | {"TRITON_INTERPRET": "1"}

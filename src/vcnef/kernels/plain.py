@@ -81,6 +81,20 @@ def mix_neighbours(tokens: Float[Tensor, "*b s d"], stencil: Stencil, operands: 
     return (neighbours * stencil.weight).sum(-2).to(operands)
 
 
+def orthogonalise(
+    matrices: Float[Tensor, "n rows columns"], coefficients: tuple[float, float, float], steps: int
+) -> Float[Tensor, "n rows columns"]:
+    """In half precision on a GPU: the answer is rough anyway."""
+    a, b, c = coefficients
+    x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp_min(1e-7)
+    x = x.bfloat16() if x.is_cuda else x
+    for _ in range(steps):
+        square = x @ x.mT
+        polynomial = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        x = torch.baddbmm(x, polynomial, x, beta=a)
+    return x
+
+
 def _attend(
     tokens: Tensor, mixing: Tensor, key_mean: Tensor, weights: BlockWeights, extra: Tensor | None
 ) -> Float[Tensor, "b t s d"]:

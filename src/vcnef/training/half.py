@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 import torch
@@ -35,7 +36,8 @@ class LossScale:
         parts = [torch.view_as_real(each.grad) if each.is_complex() else each.grad for each in moved]
         # In one piece: a few kernels, whatever the number of weights.
         flat = torch.cat([part.flatten() for part in parts]) / self.value
-        finite = flat.isfinite().all()
+        # The largest of all is finite where all are: one kernel, where asking each takes several.
+        finite = torch.linalg.vector_norm(flat, inf).isfinite()
         flat = torch.where(finite, flat, 0.0)
         for weight, part, own in zip(moved, parts, flat.split([part.numel() for part in parts]), strict=True):
             whole = own.view(part.shape)

@@ -11,6 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
+from vcnef.kernels import orthogonal, plain
+
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic that pushes singular values towards 1 as fast as it can, to about 0.7 … 1.2 (Jordan et al. 2024)."""
 STEPS = 5
@@ -49,14 +51,13 @@ class Muon(Optimizer):
         ahead = torch._foreach_lerp(gradients, means, momentum)
         if group["weight_decay"]:
             torch._foreach_mul_(weights, 1 - rate * group["weight_decay"])
-        for places in _alike(weights):
-            stack = torch.stack([_lying(ahead[place]) for place in places])
+        for lying, standing in _alike(weights):
+            stack = torch.stack([*(ahead[place] for place in lying), *(ahead[place].mT for place in standing)])
             updates = orthogonalise(stack) * (-LIKE_ADAMW * stack.shape[-1] ** 0.5 * rate)
-            moved = [weights[place] for place in places]
-            turned = [
-                each if each.shape == weight.shape else each.mT for each, weight in zip(updates, moved, strict=True)
-            ]
-            torch._foreach_add_(moved, turned)
+            lie, stand = updates.tensor_split([len(lying)])
+            # Laid out as the weights are: else each of them takes a kernel of its own.
+            turned = [*lie.unbind(), *stand.mT.contiguous().unbind()]
+            torch._foreach_add_([weights[place] for place in (*lying, *standing)], turned)
 
     def _mean(self, weight: Tensor) -> Tensor:
         state = self.state[weight]
@@ -66,27 +67,15 @@ class Muon(Optimizer):
 
 
 def orthogonalise(matrices: Float[Tensor, "n rows columns"]) -> Float[Tensor, "n rows columns"]:
-    """About U Vᵀ of each matrix U S Vᵀ, by Newton–Schulz steps, which are nothing but products; best if rows ≤ columns.
-
-    In half precision on a GPU: the answer is rough anyway.
-    """
-    a, b, c = COEFFICIENTS
-    x = matrices / matrices.norm(dim=(1, 2), keepdim=True).clamp_min(1e-7)
-    x = x.bfloat16() if x.is_cuda else x
-    for _ in range(STEPS):
-        square = x @ x.mT
-        polynomial = torch.baddbmm(square, square, square, beta=b, alpha=c)
-        x = torch.baddbmm(x, polynomial, x, beta=a)
-    return x.to(matrices.dtype)
+    """About U Vᵀ of each matrix U S Vᵀ, by Newton–Schulz steps: nothing but products; best if rows ≤ columns."""
+    way = orthogonal if orthogonal.serves(matrices) else plain
+    return way.orthogonalise(matrices, COEFFICIENTS, STEPS).to(matrices.dtype)
 
 
-def _lying(matrix: Tensor) -> Tensor:
-    return matrix if matrix.shape[0] <= matrix.shape[1] else matrix.mT
-
-
-def _alike(weights: list[Tensor]) -> list[list[int]]:
-    """The places of matrices of one shape, lying or standing."""
-    places: dict[tuple[int, ...], list[int]] = defaultdict(list)
+def _alike(weights: list[Tensor]) -> list[tuple[list[int], list[int]]]:
+    """The places of matrices of one shape: those that lie, and those that stand."""
+    places: dict[tuple[int, ...], tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     for place, weight in enumerate(weights):
-        places[tuple(sorted(weight.shape))].append(place)
+        rows, columns = weight.shape
+        places[tuple(sorted(weight.shape))][rows > columns].append(place)
     return list(places.values())

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vcnef.kernels.local import LOCAL_TILINGS
 from vcnef.kernels.modulation import DECODE_TILINGS
-from vcnef.kernels.weights import Affine, Tiling, as_operand
+from vcnef.kernels.weights import Affine, Tiling
 
 TILINGS = {
     "mix": Tiling(64, 0, 8, 2, 128),
@@ -47,8 +47,14 @@ def tiles_of(name: str, points: int) -> int:
 
 
 def pack(tokens: Tensor, weights: list[Tensor]) -> list[Tensor]:
-    """Matrices as operands, stored `in out`; once for both passes."""
-    return [as_operand(each.detach(), tokens.dtype) for each in weights if each.ndim == 2]
+    """Matrices as operands, stored `in out`; once for both passes.
+
+    In one piece of memory: compilers then make one kernel of it, not one for every matrix.
+    """
+    matrices = [each.detach().mT for each in weights if each.ndim == 2]
+    piece = torch.cat([each.flatten() for each in matrices]).to(tokens.dtype)
+    parts = piece.split([each.numel() for each in matrices])
+    return [part.view_as(each) for part, each in zip(parts, matrices, strict=True)]
 
 
 def affine(weights: list[Tensor], packed: list[Tensor]) -> list[Affine]:
