@@ -105,9 +105,9 @@ def attention_backward(
     back = times(dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D))), inverse_sum)
     # The gradient of the normaliser is the same for all features of a head.
     shared = dot(times(back, weights), ones)
-    put_sums(mean_sums + program * D, scaled(times(queries, shared), -1.0), feature, D)
+    put_sums(mean_sums + program * D, cast(scaled(times(queries, shared), -1.0), operands), feature, D)
     back = add(back, scaled(times(mean, shared), -1.0))
-    back = times(back, positive_slope(queries))
+    back = cast(times(back, positive_slope(queries)), operands)
     put(grad_query + at, back, rows, feature, left, D)
     put_sums(token_sums + program * 4 * D + 3 * D, back, feature, D)
 
@@ -163,6 +163,7 @@ def keys_backward(
     row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
     at = (row * points + first) * D
+    operands = tokens.dtype.element_ty
     x = matrix(tokens + at, rows, feature, left, D)
     gram = weight(grad_gram + row * D * D, feature, feature, D, D)
     key_weight = weight(key.weight, feature, feature, D, D)
@@ -170,7 +171,7 @@ def keys_backward(
     back = add(dot(x, reverse(gram)), vector(grad_key_sum + row * D, feature, D))
     back = times(back, positive_slope(keys))
     # Tokens beyond the last have keys, but no gradient.
-    back = [tl.where((rows < left)[:, None], each, 0.0) for each in back]
+    back = [tl.where((rows < left)[:, None], each, 0.0).to(operands) for each in back]
     put(grad_key + at, back, rows, feature, left, D)
     put_sums(key_sums + program * D, back, feature, D)
     total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)

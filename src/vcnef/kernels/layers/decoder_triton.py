@@ -73,10 +73,11 @@ def decoder_backward(
     start = program * BLOCK_S
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
     token_sums += program * (3 * D + CHANNELS * (D + 1))
+    operands = first.weight.dtype.element_ty
     x = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
     unit, inverse = standardise(x, feature, eps, D)
     scale = vector(layer_norm.weight, feature, D)
-    normed = cast(add(times(unit, scale), vector(layer_norm.bias, feature, D)), first.weight.dtype.element_ty)
+    normed = cast(add(times(unit, scale), vector(layer_norm.bias, feature, D)), operands)
     put(normalised + start * D, normed, rows, feature, left, D)
     first_weight = weight(first.weight, feature, feature, D, D)
     before = add(dot(normed, first_weight), vector(first.bias, feature, D))
@@ -86,14 +87,14 @@ def decoder_backward(
     for channel in tl.static_range(CHANNELS):
         g = tl.load(grad + (start + rows) * CHANNELS + channel, mask=rows < left, other=0.0)
         back = add(back, _rows(vector(last.weight + channel * D, feature, D), g))
-        put_sums(token_sums + (3 + channel) * D, _rows(hidden, g), feature, D)
+        put_sums(token_sums + (3 + channel) * D, cast(_rows(hidden, g), operands), feature, D)
         tl.store(token_sums + (3 + CHANNELS) * D + channel, tl.sum(g, 0))
-    back = times(back, gelu_slope(before))
+    back = cast(times(back, gelu_slope(before)), operands)
     put(grad_inner + start * D, back, rows, feature, left, D)
     put_sums(token_sums + 2 * D, back, feature, D)
     back = dot(back, reverse(first_weight))
-    put_sums(token_sums, times(back, unit), feature, D)
-    put_sums(token_sums + D, back, feature, D)
+    put_sums(token_sums, cast(times(back, unit), operands), feature, D)
+    put_sums(token_sums + D, cast(back, operands), feature, D)
     put(grad_tokens + start * D, through_norm(back, unit, inverse, scale, feature, D), rows, feature, left, D)
 
 

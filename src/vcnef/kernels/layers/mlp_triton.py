@@ -96,6 +96,7 @@ def mlp_backward(
         put(hidden + start * HIDDEN, after, rows, chunk, left, HIDDEN)
         back = dot(grad_operand, reverse(weight(narrow.weight, chunk, feature, HIDDEN, D)))
         back = times(back, gelu_slope(before) if GELU else relu_slope(before))
+        back = cast(back, operands)
         put(grad_hidden + start * HIDDEN, back, rows, chunk, left, HIDDEN)
         put_sums(token_sums + program * (3 * D + HIDDEN) + 3 * D, back, chunk, HIDDEN)
         total = dot(back, reverse(widening), total)

@@ -114,7 +114,7 @@ def modulation_backward(
     put(grad_field + at, times(back, f), rows, feature, left, D)
     back = times(back, c)
     if factor is None:
-        back = times(back, positive_slope(f))
+        back = cast(times(back, positive_slope(f)), operands)
         put_sums(token_sums + program * 4 * D + 3 * D, back, feature, D)
         total = dot(back, reverse(scaling), total)
         put(grad_tokens + at, total, rows, feature, left, D)
