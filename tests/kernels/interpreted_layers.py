@@ -16,8 +16,10 @@ launch.TILINGS |= dict.fromkeys(launch.TILINGS, small) | {"mixing_backward": squ
 
 for sizes, shared in (((20, 2, 5, "gelu"), True), ((40, 4, 17, "relu"), False)):
     for name, layer, twin, inputs in cases(*sizes, shared=shared, times=2 if shared else 1):
-        pairs = zip(values_and_gradients(layer, inputs), values_and_gradients(twin, inputs), strict=True)
-        assert max(change(*pair) for pair in pairs) < 1e-5, (name, sizes)
+        expected = values_and_gradients(twin, inputs)
+        for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
+            pairs = zip(values_and_gradients(layer, inputs, dtype), expected, strict=True)
+            assert max(change(*pair) for pair in pairs) < bound, (name, sizes, dtype)
         with torch.no_grad():
             assert change(layer(*inputs), twin(*inputs)) < 1e-5, (name, sizes)
 

@@ -1,4 +1,4 @@
-"""The kernels in Triton's interpreter: no GPU needed, and a process of its own to switch it on."""
+"""The kernels in Triton's interpreter and its compiler: no GPU needed, but a process of its own for each."""
 
 import importlib.util
 import os
@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+
 @pytest.mark.parametrize("kernels", ["modulation", "layers", "orthogonal"])
 def test_kernels_agree_with_their_twins_and_models_with_and_without_them(kernels):
-    script = Path(__file__).with_name(f"interpreted_{kernels}.py")
-    environment = os.environ | {"TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=600, env=environment)
+    run(f"interpreted_{kernels}.py", interpret=True)
+
+
+def test_kernels_compile():
+    run("compiled.py", interpret=False)
+
+
+def run(script, *, interpret):
+    environment = os.environ | {"TRITON_INTERPRET": str(int(interpret))}
+    command = [sys.executable, Path(__file__).with_name(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]

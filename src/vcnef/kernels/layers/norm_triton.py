@@ -39,7 +39,8 @@ def standardise(x, feature, eps, D: tl.constexpr):
 def norm_backward(grad, standard, inverse, affine, norm_sums, rows, left, feature, D: tl.constexpr):
     """The gradient of LN's input; also the sums over tokens that are the gradients of its scale and shift, and of a
     bias before it."""
-    operand, operands = matrix(grad, rows, feature, left, D), grad.dtype.element_ty
+    operands = grad.dtype.element_ty
+    operand = matrix(grad, rows, feature, left, D)
     g, unit = cast(operand, tl.float32), cast(matrix(standard, rows, feature, left, D), tl.float32)
     put_sums(norm_sums, cast(times(g, unit), operands), feature, D)
     put_sums(norm_sums + D, operand, feature, D)

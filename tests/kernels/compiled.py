@@ -1,0 +1,27 @@
+"""Every kernel in the tiles that it has on a GPU: the compiler refuses things that the interpreter lets pass."""
+
+import torch
+from compiling import compiled
+from twins_of_layers import cases, values_and_gradients
+
+from conftest import Case
+from vcnef.kernels import modulation, orthogonal
+from vcnef.kernels.layers import launch
+from vcnef.kernels.weights import Affine, DecoderWeights
+
+for _, layer, _, inputs in cases(96, 8, 64, "gelu"):
+    values_and_gradients(layer, inputs, torch.float16)
+assert compiled == set(launch.TILINGS), compiled ^ set(launch.TILINGS)
+
+compiled.clear()
+orthogonal.orthogonalise(torch.randn(1, 96, 96), (1.0, 1.0, 1.0), 5)
+case = Case(96, 8, 64, torch.nn.GELU)
+weights, tokens, field = case.weights(torch.float16), case.tokens.half(), case.field.half()
+mixed = modulation.mix(tokens, weights)
+modulation.apply(tokens, *mixed, field, weights)
+modulation.transform(tokens, *mixed, weights, tokens)
+modulation.modulate(*modulation.attend(tokens, *mixed, weights), field, weights)
+pairs = (torch.ones(96), torch.ones(96)), (torch.ones(96, 96), torch.ones(96)), (torch.ones(2, 96), torch.ones(2))
+modulation.decode(tokens, DecoderWeights(*(Affine.pack(torch.float16, *pair) for pair in pairs), 1e-5))
+expected = {"orthogonalise", "mix", "apply", "attend", "decode"}
+assert compiled == expected, compiled ^ expected
