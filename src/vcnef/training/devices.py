@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,6 +38,8 @@ def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
     if available and devices > available:
         raise ValueError(f"devices is {devices}, but this machine has {available}. Ask for at most {available}.")
     kind = "cuda" if available else "mps" if accelerator == "auto" and torch.backends.mps.is_available() else "cpu"
+    # It would advise less precision than the recipe asks for.
+    logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(logging.WARNING)
     fabric = Fabric(accelerator=kind, devices=devices, num_nodes=nodes, **precise(recipe.precision, kind))
     fabric.launch()
     return fabric
@@ -59,7 +63,9 @@ def numerics(recipe: Recipe) -> Iterator[None]:
     torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
     cudnn.allow_tf32, cudnn.deterministic = recipe.precision == "tf32", True
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
+            yield
     finally:
         torch.set_float32_matmul_precision(before[0])
         cudnn.allow_tf32, cudnn.deterministic = before[1:]
