@@ -74,6 +74,9 @@ class DataSection(Section):
     normalise: bool = True
     log: tuple[str, ...] = ()
     """Positive channels to be normalised in their logarithm."""
+    own_time: bool = False
+    """A unit of time of its own for every sample, by the strength of its initial state (Burgers), its speed of sound
+    (gas) or β (advection). The equations are the same in any unit, so that is exact; no model that steps has it."""
     times: int | None = None
     """Query times per step; all by default."""
     at_start: bool = False
@@ -104,6 +107,8 @@ class DataSection(Section):
             raise ValueError(
                 f"log names {', '.join(self.log)}, but normalise is false. Set normalise, or leave out log."
             )
+        if self.own_time and not self.normalise:
+            raise ValueError("own_time is true, but normalise is false. Set normalise, or leave out own_time.")
         if self.instance is not None and self.instance < 0:
             raise ValueError(f"instance is {self.instance}; expected the number of a trajectory, 0 or more.")
         if self.instance is not None and (self.symmetries or self.random_starts or self.passes):

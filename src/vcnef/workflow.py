@@ -90,7 +90,7 @@ def train(
     training, validation = _training_data(config, data)
     surrogate = Surrogate.build(
         config.model.name, _options(config, training), training,
-        log=section.log, normalise=section.normalise, seed=recipe.seed,
+        log=section.log, normalise=section.normalise, own_time=section.own_time, seed=recipe.seed,
     )  # fmt: skip
     _check_instance(surrogate, config)
     if is_scattered(data) and not surrogate.model.scattered:

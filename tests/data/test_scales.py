@@ -76,7 +76,7 @@ def test_speeds_are_the_sizes_of_parameters():
 def test_all_three_scales_together(make_data):
     data = make_data().view(horizon=0.8)
     scaling = Scaling.fit(data.split("train"))
-    assert scaling.times(data.t)[-1] == 1.0
+    assert scaling.units(data.u[:, 0], data.params).times(data.t)[-1] == 1.0
     again = Scaling.from_dict(json.loads(json.dumps(scaling.to_dict())))
     assert again.to_dict() == scaling.to_dict()
     assert again.params == scaling.params

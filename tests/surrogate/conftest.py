@@ -48,8 +48,9 @@ def make_data():
 
 @pytest.fixture
 def make_surrogate(make_data):
-    def make(name="burgers", *, model="vcnef", options=None, log=(), normalise=True, **data):
+    def make(name="burgers", *, model="vcnef", options=None, log=(), normalise=True, own_time=False, **data):
         sizes = OPTIONS | ({"patches": ()} if name != "burgers" else {}) if options is None else options
-        return Surrogate.build(model, sizes, make_data(name, **data), log=log, normalise=normalise, seed=0)
+        scales = {"log": log, "normalise": normalise, "own_time": own_time}
+        return Surrogate.build(model, sizes, make_data(name, **data), **scales, seed=0)
 
     return make

@@ -178,3 +178,22 @@ def test_a_memory_limit_that_is_none(make_surrogate):
         ValueError, match=r"One time of one sample on 8 points needs about .* MB, more than memory_limit"
     ):
         make_surrogate().predict(np.ones((1, 8, 1)), 1.0, {"nu": 0.01}, memory_limit="1kB")
+
+
+def test_in_its_own_time_a_faster_film_is_the_same(make_surrogate, make_data, tmp_path):
+    data, surrogate = make_data(), make_surrogate(own_time=True)
+    u0, t = data.u[:, 0], data.t[1:]
+    slow = surrogate.answer(u0, data.grid, t, data.params)
+    fast = surrogate.answer(3 * u0, data.grid, t / 3, 3 * data.params)
+    torch.testing.assert_close(fast, 3 * slow, rtol=1e-4, atol=1e-5)
+    surrogate.save(tmp_path)
+    torch.testing.assert_close(Surrogate.load(tmp_path).answer(u0, data.grid, t, data.params), slow)
+    # Every sample as if it were asked alone.
+    torch.testing.assert_close(surrogate.answer(u0[:1], data.grid, t, data.params[:1]), slow[:1], rtol=1e-4, atol=1e-5)
+
+
+def test_own_time_is_for_models_that_answer_at_any_time(make_surrogate):
+    with pytest.raises(ValueError, match="own_time needs a model that answers at any time; 'fno' does not"):
+        make_surrogate(model="fno", options={"width": 4, "modes": 2}, own_time=True)
+    with pytest.raises(ValueError, match="clocks go by parameters, own_time makes those rates the unit of time"):
+        make_surrogate(options={"width": 16, "heads": 2, "clocks": 4}, own_time=True)

@@ -7,6 +7,7 @@ import torch
 
 import vcnef
 from vcnef.data import Batch, Normaliser, ParameterScale, Scaling
+from vcnef.data.own_time import OwnTime
 from vcnef.grid import cell_centres
 from vcnef.models.interface import TrajectoryModel
 from vcnef.pde import equation, residual, shifted
@@ -66,6 +67,29 @@ def test_the_loss_is_the_residual_in_physical_units(name, log, method):
     spread = torch.tensor([2.718281828**1.1 * 0.2 if name in log else 0.5 for name in loss.problem.channels])
     expected = residual(name, physical(t), u_t, params, method=method) * scaling.horizon / spread
     torch.testing.assert_close(loss(model, batch, 0.5), expected.square().mean(), rtol=1e-5, atol=0)
+
+
+def test_in_its_own_time_a_sample_obeys_the_same_equation():
+    """u_t is a velocity per time: in the sample's units, R / r²."""
+    problem = equation("burgers").problem
+    scaling = replace(scaling_of(problem), own_time=OwnTime("burgers", ("u",), ("nu",), fastest=2.0))
+    _, model, batch = make("burgers")
+    u0, params, t, step = (
+        batch.u0,
+        torch.tensor([[0.01], [0.02]]).double(),
+        torch.tensor([0.1, 0.2, 0.3]).double(),
+        1e-6,
+    )
+    units = scaling.units(u0, params)
+    batch = replace(batch, u0=units.fields(u0), t=units.times(t), params=units.params(params))
+
+    def physical(t):
+        return units.physical(model(batch.u0, batch.grid, units.times(t), batch.params))
+
+    u_t = (physical(t + step) - physical(t - step)) / (2 * step)
+    found = residual("burgers", physical(t), u_t, {"nu": params[:, 0]}) / units.rate[:, None, None, None] ** 2
+    expected = (found * scaling.span / 0.5).square().mean()
+    torch.testing.assert_close(PhysicsLoss(problem, scaling)(model, batch), expected, rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("method", ["spectral", "finite_volume"])

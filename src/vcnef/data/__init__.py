@@ -11,9 +11,10 @@ from vcnef.data.augment import Affine, Galilean, Permute, Reflect, Shift
 from vcnef.data.batches import Batch, Batches
 from vcnef.data.generator import generate
 from vcnef.data.names import parse_name, public_name
-from vcnef.data.normalise import Normaliser, ParameterScale, Scaling
+from vcnef.data.normalise import Normaliser, ParameterScale
 from vcnef.data.opening import open
 from vcnef.data.queries import Queries
+from vcnef.data.scaling import Scaling
 from vcnef.data.stored import StoredTrajectories
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.views import View

@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.data.augment import Setting, Symmetry
-from vcnef.data.normalise import Scaling
 from vcnef.data.prefetch import prefetch
 from vcnef.data.queries import Queries
+from vcnef.data.scaling import Scaling
 from vcnef.data.stored import StoredTrajectories
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.transfer import send
@@ -138,9 +138,9 @@ class Batches:
         t = (t - t[:, :1])[:, 1:]
         params = self._params[send(step.rows, self.device)]
         if self._scaling:
-            states, t = self._scaling.fields.normalise(states), self._scaling.times(t)
-            params = self._scaling.params.scale(params)
-        return Batch(states[:, 0], self._grid, t[0] if len(frames) == 1 else t, params, states[:, 1:])
+            units = self._scaling.units(states[:, 0], params)
+            states, t, params = units.fields(states), units.times(t), units.params(params)
+        return Batch(states[:, 0], self._grid, t[0] if len(t) == 1 else t, params, states[:, 1:])
 
     def _fetch(self, step: Step) -> Tensor:
         u = self.data.read(step.rows)

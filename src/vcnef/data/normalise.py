@@ -1,8 +1,8 @@
-"""Scales that a network likes: fields per channel, parameters, and times, each invertible and storable as JSON."""
+"""Scales that a network likes, of fields per channel and of parameters, each invertible and storable as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log as ln
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
+
+from vcnef.data.own_time import OwnTime
 
 BLOCK_BYTES = 64 * 2**20
 DECADES = 10.0
@@ -26,10 +28,11 @@ class Normaliser:
     log: Bool[Tensor, " c"]
 
     @classmethod
-    def fit(cls, data: Any, log: Sequence[str] = ()) -> Normaliser:
+    def fit(cls, data: Any, log: Sequence[str] = (), own_time: OwnTime | None = None) -> Normaliser:
         """Mean and standard deviation over samples, times and space of training data; never of valid or test data.
 
-        `log` names positive channels (density, pressure) to be normalised in their logarithm.
+        `log` names positive channels (density, pressure) to be normalised in their logarithm; with `own_time` fields
+        are in their samples' own units.
         """
         if data.subset not in (None, "train"):
             raise ValueError(f"A normaliser is fitted on training data; got the {data.subset} split.")
@@ -38,7 +41,9 @@ class Normaliser:
             raise ValueError(f"log names {sorted(unknown)}; the channels are {', '.join(channels)}.")
         in_log = torch.tensor([name in log for name in channels])
         count, total, squares = 0, torch.zeros(len(channels)).double(), torch.zeros(len(channels)).double()
-        for values in _blocks(data):
+        for u, params in blocks(data):
+            values = u if own_time is None else u / own_time.beside(u, own_time.rate(u[:, 0], params))
+            values = values.flatten(0, -2)
             if (values[:, in_log] <= 0).any():
                 raise ValueError(f"log names {sorted(log)}, but not all their values are positive.")
             values = torch.where(in_log, values.clamp_min(1e-30).log(), values)
@@ -109,40 +114,10 @@ class ParameterScale:
         return torch.stack(params, dim=-1) if params else scaled
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """All three scales of a training set: fields, parameters, and times, whose horizon becomes 1."""
-
-    fields: Normaliser
-    params: ParameterScale
-    horizon: float
-
-    @classmethod
-    def fit(cls, data: Any, log: Sequence[str] = ()) -> Scaling:
-        horizon = float(f"{float(data.t[-1] - data.t[0]):.7g}")
-        return cls(Normaliser.fit(data, log), ParameterScale.fit(data.problem.ranges), horizon)
-
-    def times(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*b t"]:
-        """Times since the initial state, with the training horizon as 1."""
-        return t / self.horizon
-
-    def to(self, device: torch.device | str) -> Scaling:
-        return Scaling(self.fields.to(device), self.params, self.horizon)
-
-    def to_dict(self) -> dict[str, Any]:
-        params = {name: list(getattr(self.params, name)) for name in ("centre", "half_width", "log")}
-        return {"fields": self.fields.to_dict(), "params": params, "horizon": self.horizon}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Scaling:
-        params = ParameterScale(*(tuple(record["params"][name]) for name in ("centre", "half_width", "log")))
-        return cls(Normaliser.from_dict(record["fields"]), params, float(record["horizon"]))
-
-
-def _blocks(data: Any):
-    """The values of all fields, `[points c]` in double precision, a block of trajectories at a time."""
+def blocks(data: Any) -> Iterator[tuple[Float[Tensor, "b t *x c"], Float[Tensor, "b p"]]]:
+    """All fields with their parameters in double precision, a block of trajectories at a time."""
     each = 4 * len(data.t) * data.grid[..., 0].numel() * len(data.problem.channels)
     size = max(1, BLOCK_BYTES // each)
     for first in range(0, len(data), size):
         rows = torch.arange(first, min(first + size, len(data)))
-        yield data.read(rows).flatten(0, -2).cpu().double()
+        yield data.read(rows).cpu().double(), data.params[rows].cpu().double()

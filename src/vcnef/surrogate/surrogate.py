@@ -53,22 +53,27 @@ class Surrogate:
         *,
         log: Sequence[str] = (),
         normalise: bool = True,
+        own_time: bool = False,
         seed: int | None = None,
     ) -> Surrogate:
         """An untrained model for the data's problem, with the scales of the training split.
 
         `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields and
-        parameters as they are, which is the paper's recipe; times are scaled in any case. `seed` decides the initial
-        weights; without one, torch's own generator does.
+        parameters as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
+        has a unit of time of its own. `seed` decides the initial weights; without one, torch's own generator does.
         """
         problem = train.problem
-        scaling = Scaling.fit(train, log) if normalise else _identity(train)
+        if own_time and options.get("clocks"):
+            raise ValueError("clocks go by parameters, own_time makes those rates the unit of time. Leave out one.")
+        scaling = Scaling.fit(train, log, own_time=own_time) if normalise else _identity(train)
         complete = dict(options) | _facts(name, options, train, scaling)
         sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
             model = registry.build(name, **sizes, **complete)
+        if own_time and not model.independent_times:
+            raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         provenance = {"train": describe(train), "field_ranges": field_ranges(train)}
         return cls(model, name, complete, problem, scaling, provenance)
 
@@ -96,8 +101,8 @@ class Surrogate:
 
         For the last two see `TrajectoryModel.predict`.
         """
-        scaling = self.scaling.to(u0.device)
-        scaled, times = scaling.params.scale(params) if self.model.params else None, scaling.times(t)
+        units = self.scaling.to(u0.device).units(u0, params)
+        scaled, times = units.params(params) if self.model.params else None, units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
         between = isinstance(self.model, Rollout) and not on_clock(self.model, times)
         model = TimeInterpolated(self.model) if between else self.model
@@ -105,12 +110,12 @@ class Surrogate:
         self.model.eval()
         try:
             z = model.predict(
-                scaling.fields.normalise(u0), grid, times, scaled,
+                units.fields(u0), grid, times, scaled,
                 points_per_chunk=points_per_chunk, precision=precision,
             )  # fmt: skip
         finally:
             self.model.train(training)
-        return scaling.fields.denormalise(z)
+        return units.physical(z)
 
     def predict(
         self,

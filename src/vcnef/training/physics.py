@@ -106,7 +106,7 @@ class PhysicsLoss:
         self.scaling, fields = scaling, scaling.fields
         # Of a channel in its logarithm, std is relative to a typical value, exp(mean).
         typical = torch.where(fields.log, fields.mean.exp(), fields.mean)
-        self._scale = fields.std * torch.where(fields.log, typical, 1.0) / scaling.horizon
+        self._scale = fields.std * torch.where(fields.log, typical, 1.0) / scaling.span
         positive = torch.tensor([name in POSITIVE for name in self.problem.channels]).to(fields.mean.device)
         self._least = torch.where(positive, LEAST_SHARE * typical, -torch.inf)
 
@@ -125,8 +125,8 @@ class PhysicsLoss:
                     z = model.query(latent, s)
                 return fields.denormalise(z), z
 
-            # A second of physical time is 1 / horizon of the network's.
-            per_second = torch.full_like(t, 1.0 / self.scaling.horizon)
+            # Also in samples' own units: the equation is the same there.
+            per_second = torch.full_like(t, 1.0 / self.scaling.span)
             u, u_t, z = torch.func.jvp(physical, (t,), (per_second,), has_aux=True)
         if new not in self._seen:
             _check_continuous(model, u_t, z)

@@ -1,0 +1,94 @@
+"""All scales of a training set, and what each batch is measured in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data.normalise import Normaliser, ParameterScale, blocks
+from vcnef.data.own_time import OwnTime
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Scales of fields, of parameters, and of times, whose horizon becomes 1.
+
+    With `own_time` they are those of quantities in each sample's own unit of time.
+    """
+
+    fields: Normaliser
+    params: ParameterScale
+    horizon: float
+    own_time: OwnTime | None = None
+
+    @classmethod
+    def fit(cls, data: Any, log: Sequence[str] = (), *, own_time: bool = False) -> Scaling:
+        horizon = float(f"{float(data.t[-1] - data.t[0]):.7g}")
+        own, ranges = _fit_own_time(data) if own_time else (None, data.problem.ranges)
+        return cls(Normaliser.fit(data, log, own), ParameterScale.fit(ranges), horizon, own)
+
+    @property
+    def span(self) -> float:
+        """How long the network's time 1 is, in these units."""
+        return self.horizon * (1.0 if self.own_time is None else self.own_time.fastest)
+
+    def units(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Units:
+        """What samples with these initial states and parameters are measured in."""
+        return Units(self, None if self.own_time is None else self.own_time.rate(u0, params))
+
+    def to(self, device: torch.device | str) -> Scaling:
+        return replace(self, fields=self.fields.to(device))
+
+    def to_dict(self) -> dict[str, Any]:
+        params = {name: list(getattr(self.params, name)) for name in ("centre", "half_width", "log")}
+        scales = {"fields": self.fields.to_dict(), "params": params, "horizon": self.horizon}
+        return scales if self.own_time is None else scales | {"own_time": self.own_time.to_dict()}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Scaling:
+        params = ParameterScale(*(tuple(record["params"][name]) for name in ("centre", "half_width", "log")))
+        own = OwnTime.from_dict(record["own_time"]) if "own_time" in record else None
+        return cls(Normaliser.from_dict(record["fields"]), params, float(record["horizon"]), own)
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """From physical quantities of a batch to the network's and back; `rate` is that of each sample's own time."""
+
+    scaling: Scaling
+    rate: Float[Tensor, " b"] | None
+
+    def fields(self, u: Float[Tensor, "b *n c"]) -> Float[Tensor, "b *n c"]:
+        return self.scaling.fields.normalise(u if self.rate is None else u / self._beside(u))
+
+    def physical(self, z: Float[Tensor, "b *n c"]) -> Float[Tensor, "b *n c"]:
+        """Fields again."""
+        u = self.scaling.fields.denormalise(z)
+        return u if self.rate is None else u * self._beside(u)
+
+    def params(self, params: Float[Tensor, "b p"]) -> Float[Tensor, "b p"]:
+        own = self.scaling.own_time
+        return self.scaling.params.scale(params if own is None else params / own.of_parameters(self.rate))
+
+    def times(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*c t"]:
+        """Times since the initial state; with rates, each sample has its own."""
+        return (t if self.rate is None else t * self.rate[:, None]) / self.scaling.span
+
+    def _beside(self, u: Tensor) -> Tensor:
+        return self.scaling.own_time.beside(u, self.rate)
+
+
+def _fit_own_time(data: Any) -> tuple[OwnTime, dict[str, tuple[float, float]]]:
+    """With the largest rate of the data, and the ranges of their parameters in these units."""
+    own = OwnTime.of(data.problem)
+    firsts = [(u[:, 0], params) for u, params in blocks(data)]
+    # Where all are at rest, any unit does.
+    own = replace(own, fastest=float(max(own.rate(*first).max() for first in firsts)) or 1.0)
+    params = torch.cat([params / own.of_parameters(own.rate(u0, params)) for u0, params in firsts])
+    ends = zip(params.amin(dim=0).tolist(), params.amax(dim=0).tolist(), strict=True)
+    return own, dict(zip(data.problem.parameters, ends, strict=True))
