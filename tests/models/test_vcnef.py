@@ -151,6 +151,13 @@ def test_with_clocks_times_are_still_asked_one_by_one(ndim, patches):
     torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=50), u)
 
 
+def test_at_another_pace_a_model_is_asked_at_other_times():
+    model, plain, (u0, grid, t, params) = tiny(1, pace=10.0), tiny(1), inputs(1)
+    plain.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model(u0, grid, t, params), plain(u0, grid, 10 * t, params))
+    torch.testing.assert_close(model.eval().predict(u0, grid, t, params), plain.eval()(u0, grid, 10 * t, params))
+
+
 def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():
     model, (u0, grid, t, params) = tiny(1, frequencies=2, lengths=(1.0,), local=2, sides=(24,)), inputs(1)
     for block in (model.blocks[0], *model.modulations):

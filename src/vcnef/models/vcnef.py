@@ -137,6 +137,7 @@ def vcnef(
     dropout: float = 0.0,
     frequencies: int = 0,
     lengths: tuple[float, ...] | None = None,
+    pace: float = 1.0,
     clocks: int = 0,
     speeds: tuple[tuple[float, float, bool], ...] | None = None,
     local: int = 0,
@@ -157,6 +158,8 @@ def vcnef(
     Beyond the paper:
     frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` (1 by
         default), in place of x.
+    pace: for tokens of points, what t is multiplied by before its linear map; 10 makes a tenth of the horizon as large
+        as the domain, and what happens within it is learnt sooner.
     clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
         logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
@@ -182,6 +185,8 @@ def vcnef(
             f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
             f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain."
         )
+    if not pace > 0 or (patches and pace != 1):
+        raise ValueError(f"pace is {pace:g} with patches {tuple(patches)}; expected above 0, and 1 with patches.")
     speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
     if clocks and (not params or len(speeds) != params):
         raise ValueError(
@@ -220,7 +225,7 @@ def vcnef(
         decoder = PatchDecoder(ndim, width, channels, patches, shared_mlp=release)
     else:
         encoder = PointEncoder(inputs, width)
-        coordinates = LinearCoordinates(features.count if frequencies else ndim, width)
+        coordinates = LinearCoordinates(features.count if frequencies else ndim, width, pace)
         decoder = PointDecoder(width, channels)
     blocks = [TransformerBlock(width, attend(), act, dropout, mix()) for _ in range(depth)]
     return VCNeF(

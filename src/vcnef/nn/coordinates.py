@@ -54,12 +54,12 @@ class PeriodicFeatures(nn.Module):
 class LinearCoordinates(nn.Module):
     """c = W (t ‖ x) + b, the paper's encoding of points; W has one column for t and the others for x.
 
-    `features` is the number of columns for x, or for what stands in its place.
+    `features` is the number of columns for x, or for what stands in its place. t is multiplied by `pace` before.
     """
 
-    def __init__(self, features: int, width: int) -> None:
+    def __init__(self, features: int, width: int, pace: float = 1.0) -> None:
         super().__init__()
-        self.linear = nn.Linear(1 + features, width)
+        self.linear, self.pace = nn.Linear(1 + features, width), pace
 
     def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
         with unrounded(grid):
@@ -67,7 +67,7 @@ class LinearCoordinates(nn.Module):
 
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         with unrounded(t):
-            return F.linear(t.unsqueeze(-1), self.linear.weight[:, :1])
+            return F.linear(self.pace * t.unsqueeze(-1), self.linear.weight[:, :1])
 
 
 class Clocks(nn.Module):
