@@ -86,7 +86,10 @@ class OwnTime:
     def rate(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Float[Tensor, " b"]:
         fields = dict(zip(self.channels, u0.flatten(1, -2).unbind(dim=-1), strict=True))
         values = dict(zip(self.parameters, params.unbind(dim=-1), strict=True))
-        return self._law.rate(fields, values).clamp_min(SLOWEST * self.fastest)
+        return self.bounded(self._law.rate(fields, values))
+
+    def bounded(self, rate: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
+        return rate.clamp_min(SLOWEST * self.fastest)
 
     def beside(self, u: Float[Tensor, "b *n c"], rate: Float[Tensor, " b"]) -> Float[Tensor, "b *_ c"]:
         """rᵃ, to divide fields by."""

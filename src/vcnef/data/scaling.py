@@ -72,8 +72,8 @@ class Units:
         return u if self.rate is None else u * self._beside(u)
 
     def params(self, params: Float[Tensor, "b p"]) -> Float[Tensor, "b p"]:
-        own = self.scaling.own_time
-        return self.scaling.params.scale(params if own is None else params / own.of_parameters(self.rate))
+        own = params if self.rate is None else params / self.scaling.own_time.of_parameters(self.rate)
+        return self.scaling.params.scale(own)
 
     def times(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*c t"]:
         """Times since the initial state; with rates, each sample has its own."""
@@ -86,9 +86,10 @@ class Units:
 def _fit_own_time(data: Any) -> tuple[OwnTime, dict[str, tuple[float, float]]]:
     """With the largest rate of the data, and the ranges of their parameters in these units."""
     own = OwnTime.of(data.problem)
-    firsts = [(u[:, 0], params) for u, params in blocks(data)]
+    measured = [(own.rate(u[:, 0], params), params) for u, params in blocks(data)]
+    rates, params = (torch.cat(each) for each in zip(*measured, strict=True))
     # Where all are at rest, any unit does.
-    own = replace(own, fastest=float(max(own.rate(*first).max() for first in firsts)) or 1.0)
-    params = torch.cat([params / own.of_parameters(own.rate(u0, params)) for u0, params in firsts])
+    own = replace(own, fastest=float(rates.max()) or 1.0)
+    params = params / own.of_parameters(own.bounded(rates))
     ends = zip(params.amin(dim=0).tolist(), params.amax(dim=0).tolist(), strict=True)
     return own, dict(zip(data.problem.parameters, ends, strict=True))

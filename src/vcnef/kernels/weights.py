@@ -38,12 +38,9 @@ class Affine(NamedTuple):
         """From `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in fp32."""
         if weight.ndim == 1:
             return cls(weight.float(), bias.float())
-        return cls(as_operand(weight, operands), bias.float())
-
-
-def as_operand(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """A copy of the matrix of `nn.Linear`, stored `in out`."""
-    return weight.mT.to(dtype, copy=True, memory_format=torch.contiguous_format)
+        # A copy in any case: weights go on learning.
+        matrix = weight.mT.to(operands, copy=True, memory_format=torch.contiguous_format)
+        return cls(matrix, bias.float())
 
 
 @dataclass(frozen=True)
