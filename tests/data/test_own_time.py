@@ -59,6 +59,24 @@ def test_faster_films_are_solutions(name, params, options):
     torch.testing.assert_close(fast, slow * own.beside(slow, faster), rtol=1e-4, atol=1e-4)
 
 
+def test_advection_comes_back():
+    law = equation("advection")
+    u0 = law.initial_states([0], seed=0, resolution=32, dtype=torch.float64)
+    params = torch.tensor([[2.0]], dtype=u0.dtype)
+    data = law.solve(u0, torch.tensor([0.0, 0.25, 0.75]), {"beta": 2.0})
+    torch.testing.assert_close(data[:, 2], data[:, 1], rtol=1e-6, atol=1e-6)
+    own = replace(OwnTime.of(law.problem), fastest=2.0)
+    rate = own.rate(u0, params)
+    torch.testing.assert_close(
+        own.times(torch.tensor([0.0, 0.25, 0.75]), rate), torch.tensor([[0.0, 0.5, 0.5]]).double()
+    )
+    # The network's time 1 is one crossing, or less where data end before it.
+    assert (own.span(2.0), own.span(0.1)) == (1.0, 0.2)
+    # Nothing comes back where the boundary is no other side's neighbour.
+    assert OwnTime.of(replace(law.problem, periodic=False)).period is None
+    assert OwnTime.of(equation("burgers").problem).period is None
+
+
 def test_batches_have_times_of_their_own(make_data):
     data = make_data()
     scaling = Scaling.fit(data, own_time=True)
@@ -76,6 +94,8 @@ def test_it_is_stored(make_data):
     again = Scaling.from_dict(json.loads(json.dumps(scaling.to_dict())))
     assert again.own_time == scaling.own_time
     assert again.to_dict() == scaling.to_dict()
+    returning = OwnTime.of(equation("advection").problem)
+    assert OwnTime.from_dict(json.loads(json.dumps(returning.to_dict()))) == returning
     assert "own_time" not in Scaling.fit(make_data()).to_dict()
 
 

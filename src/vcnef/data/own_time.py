@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -39,12 +40,14 @@ class Law:
     channels: Mapping[str, int]
     parameters: Mapping[str, int]
     rate: Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], Tensor]
+    returns: bool = False
+    """Whether everything is where it was once waves have crossed a periodic domain."""
 
 
 _GAS = Law({"density": 0, "pressure": 2, "vx": 1, "vy": 1, "vz": 1}, {"eta": 1, "zeta": 1}, _sound)
 LAWS: Mapping[str, Law] = MappingProxyType(
     {
-        "advection": Law({"u": 0}, {"beta": 1}, _speed),
+        "advection": Law({"u": 0}, {"beta": 1}, _speed, returns=True),
         "burgers": Law({"u": 1}, {"nu": 1}, _strength),
         **dict.fromkeys(("cns1d", "cns2d", "cns3d"), _GAS),
     }
@@ -57,7 +60,8 @@ class OwnTime:
 
     Each channel has its a, velocities 1 and pressures 2, and each parameter its b. A sample has a rate r, which is λ
     times as large for that film; so u / rᵃ, p / rᵇ and r t are the same for both. `fastest` is the largest rate of
-    training: a sample's horizon is r / `fastest` for the network.
+    training: a sample's horizon is r / `fastest` for the network. Where a film repeats itself, r t does too, with a
+    `period`.
 
     >>> OwnTime("burgers", ("u",), ("nu",), fastest=2.0).rate(torch.full((1, 8, 1), 0.5), torch.tensor([[0.01]]))
     tensor([0.5000])
@@ -67,6 +71,7 @@ class OwnTime:
     channels: tuple[str, ...]
     parameters: tuple[str, ...]
     fastest: float = 0.0
+    period: float | None = None
 
     def __post_init__(self) -> None:
         if self.equation not in LAWS:
@@ -81,7 +86,9 @@ class OwnTime:
 
     @classmethod
     def of(cls, problem: Problem) -> OwnTime:
-        return cls(problem.name, problem.channels, problem.parameters)
+        own = cls(problem.name, problem.channels, problem.parameters)
+        (low, high), *_ = problem.domain
+        return replace(own, period=high - low) if own._law.returns and problem.periodic else own
 
     def rate(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Float[Tensor, " b"]:
         fields = dict(zip(self.channels, u0.flatten(1, -2).unbind(dim=-1), strict=True))
@@ -90,6 +97,15 @@ class OwnTime:
 
     def bounded(self, rate: Float[Tensor, " b"]) -> Float[Tensor, " b"]:
         return rate.clamp_min(SLOWEST * self.fastest)
+
+    def times(self, t: Float[Tensor, "*b t"], rate: Float[Tensor, " b"]) -> Float[Tensor, "b t"]:
+        """r t."""
+        own = t * rate[:, None]
+        return own if self.period is None else own.remainder(self.period)
+
+    def span(self, horizon: float) -> float:
+        """The longest of these times."""
+        return min(horizon * self.fastest, self.period or inf)
 
     def beside(self, u: Float[Tensor, "b *n c"], rate: Float[Tensor, " b"]) -> Float[Tensor, "b *_ c"]:
         """rᵃ, to divide fields by."""
@@ -110,7 +126,7 @@ class OwnTime:
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> OwnTime:
         names = (tuple(record[name]) for name in ("channels", "parameters"))
-        return cls(record["equation"], *names, float(record["fastest"]))
+        return cls(record["equation"], *names, float(record["fastest"]), record.get("period"))
 
 
 def _powers(rate: Float[Tensor, " b"], powers: Sequence[int]) -> Float[Tensor, "b n"]:

@@ -35,7 +35,7 @@ class Scaling:
     @property
     def span(self) -> float:
         """How long the network's time 1 is, in these units."""
-        return self.horizon * (1.0 if self.own_time is None else self.own_time.fastest)
+        return self.horizon if self.own_time is None else self.own_time.span(self.horizon)
 
     def units(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Units:
         """What samples with these initial states and parameters are measured in."""
@@ -77,7 +77,8 @@ class Units:
 
     def times(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*c t"]:
         """Times since the initial state; with rates, each sample has its own."""
-        return (t if self.rate is None else t * self.rate[:, None]) / self.scaling.span
+        own = t if self.rate is None else self.scaling.own_time.times(t, self.rate)
+        return own / self.scaling.span
 
     def _beside(self, u: Tensor) -> Tensor:
         return self.scaling.own_time.beside(u, self.rate)
