@@ -39,15 +39,27 @@ class Case:
     resolution: int | None = None
     frames: int | None = None
     data_seed: int = 0
+    fresh: int = 0
 
     @property
     def tests(self) -> int:
         """Test trajectories of each value."""
-        return max(1, self.samples // 10)
+        return self.fresh or max(1, self.samples // 10)
 
-    def generate(self, params: Mapping[str, Any], samples: int, device: torch.device, stride: int = 1) -> Trajectories:
-        given = {"generation": self.generation, "seed": self.data_seed, "store_stride": stride, **self.size()}
-        return generate(self.equation, samples=samples, params=params, device=device, **given, **self.initial)
+    def generate(self, params: Mapping[str, Any], device: torch.device, stride: int = 1) -> Trajectories:
+        """What is trained on, and the first tenth beside it."""
+        return self._generate(params, self.samples, self.data_seed, device, stride)
+
+    def generate_tests(self, params: Mapping[str, Any], device: torch.device) -> Trajectories:
+        """At all points."""
+        seed = self.data_seed + 1 if self.fresh else self.data_seed
+        return replace(self._generate(params, self.tests, seed, device), subset="test")
+
+    def _generate(
+        self, params: Mapping[str, Any], samples: int, seed: int, device: torch.device, stride: int = 1
+    ) -> Trajectories:
+        given = {"generation": self.generation, "seed": seed, "store_stride": stride, **self.size(), **self.initial}
+        return generate(self.equation, samples=samples, params=params, device=device, **given)
 
     def size(self) -> dict[str, int]:
         known = equation(self.equation)
@@ -73,9 +85,8 @@ class Case:
         fewer = [{name: list(each)[:2] for name, each in values.items()} for values in (self.params, self.unseen)]
         space = sorted({max(2, points * side // known.resolution) for points in self.space})
         frames, *time = (frames // 5 + 1 for frames in (known.frames, *self.time))
-        return replace(
-            self, samples=20, resolution=side, frames=frames, params=fewer[0], unseen=fewer[1], space=space, time=time
-        )
+        few = {"samples": 20, "fresh": min(self.fresh, 2), "resolution": side, "frames": frames}
+        return replace(self, **few, params=fewer[0], unseen=fewer[1], space=space, time=time)
 
 
 def read_case(name: str) -> Case:
@@ -109,7 +120,7 @@ class CaseData:
         path = self.cache and self.cache / f"{case.name}_{case.generation}_{case.samples}_{case.data_seed}_{stride}.pt"
         if path and path.exists():
             return torch.load(path, weights_only=False, mmap=True)
-        data = case.generate(case.params, case.samples, self.device, stride)
+        data = case.generate(case.params, self.device, stride)
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.save(data, path)
@@ -118,22 +129,20 @@ class CaseData:
     def held_out(self) -> list[tuple[Values, bool, Trajectories]]:
         """The test trajectories of each parameter value at all points, and whether the value is one of training.
 
-        All values have the same initial states, the first tenth, from which nothing was trained.
+        All values have the same initial states, from which nothing was trained: the first tenth, or `fresh` ones.
         """
         if not self._tests:
             seen = [(values, True, self._test(k, values)) for k, values in enumerate(by_value(self.case.params))]
-            self._tests = seen + [(values, False, self._made_anew(values)) for values in by_value(self.case.unseen)]
+            unseen = by_value(self.case.unseen)
+            self._tests = seen + [(values, False, self.case.generate_tests(values, self.device)) for values in unseen]
         return self._tests
 
     def _test(self, number: int, values: Values) -> Trajectories:
         full, case = self._made.get(1), self.case
-        if full is None:
-            return self._made_anew(values)
+        if full is None or case.fresh:
+            return case.generate_tests(values, self.device)
         rows = slice(number * case.samples, number * case.samples + case.tests)
         return replace(full, u=full.u[rows], params=full.params[rows], parts=(case.tests,), subset="test")
-
-    def _made_anew(self, values: Values) -> Trajectories:
-        return replace(self.case.generate(values, self.case.tests, self.device), subset="test")
 
 
 def by_value(params: Mapping[str, Sequence[float]]) -> list[Values]:

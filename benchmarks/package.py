@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from statistics import stdev
 from typing import Any
 
 from vcnef.packaged import CARD, FOLDER
@@ -92,11 +93,16 @@ def _headline(name: str, record: Mapping[str, Any]) -> str:
 def _data(record: Mapping[str, Any]) -> str:
     data = record["data"]
     values = "; ".join(f"{key} = {', '.join(f'{each:g}' for each in some)}" for key, some in data["params"].items())
+    tests = "The first tenth of each value is test"
+    if data.get("fresh"):
+        tests = (
+            f"Test are {data['fresh']:,} states of seed {data['data_seed'] + 1}. The first tenth of these was left out"
+        )
     return f"""## Data
 
 Generated with `vcnef generate {data["equation"]} --generation {data["generation"]} --seed {data["data_seed"]}`:
 {data["samples"]:,} trajectories for each of {values}; {data["resolution"]} cells along an axis, {data["frames"]} times
-up to {data["horizon"]:g}. The first tenth is test, of each value; the next twentieth chose the weights."""
+up to {data["horizon"]:g}. {tests}; the next twentieth chose the weights."""
 
 
 def _recipe(record: Mapping[str, Any]) -> str:
@@ -116,8 +122,9 @@ def _errors(record: Mapping[str, Any]) -> str:
     rows = ["| value | training | nRMSE | bRMSE | joint L² |", "|---|---|---|---|---|"]
     for each in record["evaluations"]:
         kind = "seen" if each["seen"] else "unseen"
-        numbers = (each["result"]["overall"][metric] for metric in ("nrmse", "brmse", "relative_l2"))
-        rows.append(f"| {_spell(each['params'])} | {kind} | {' | '.join(map(_number, numbers))} |")
+        nrmse, *others = (_number(each["result"]["overall"][metric]) for metric in ("nrmse", "brmse", "relative_l2"))
+        numbers = (f"{nrmse} ± {_number(_uncertainty(each['nrmse']))}", *others)
+        rows.append(f"| {_spell(each['params'])} | {kind} | {' | '.join(numbers)} |")
     finer = ["| points | times | nRMSE |", "|---|---|---|"]
     seen = [each for each in record["evaluations"] if each["seen"]]
     for axis in ("space", "time"):
@@ -127,7 +134,7 @@ def _errors(record: Mapping[str, Any]) -> str:
             points = "×".join(map(str, results[0]["resolution"]))
             found = _average([each["overall"]["nrmse"] for each in results])
             finer.append(f"| {points} | {results[0]['frames']} | {_number(found)} |")
-    tests = f"On {record['evaluations'][0]['samples']} test trajectories of each value:"
+    tests = f"On {record['evaluations'][0]['samples']:,} test trajectories of each value, ± the mean's standard error:"
     return "\n".join(["## Errors", "", tests, "", *rows, "", "On finer grids, mean of the seen values:", "", *finer])
 
 
@@ -159,6 +166,11 @@ def _mean(record: Mapping[str, Any], *, seen: bool) -> float:
 
 def _average(values: Sequence[float | None]) -> float | None:
     return None if None in values else sum(values) / len(values)
+
+
+def _uncertainty(values: Sequence[float | None]) -> float | None:
+    """The standard error of the mean of test trajectories, which are drawn independently."""
+    return None if None in values else stdev(values) / len(values) ** 0.5
 
 
 def _number(value: float | None) -> str:

@@ -81,9 +81,10 @@ def test_plain_errors_are_kept_when_something_fails_and_the_same_command_gives_t
     assert not kept["space"][1:]
 
 
-def test_without_room_the_trajectories_are_the_same(monkeypatch):
+@pytest.mark.parametrize(("fresh", "tests"), [(0, 2), (3, 3)])
+def test_without_room_the_trajectories_are_the_same(monkeypatch, fresh, tests):
     case = accuracy.read_case("burgers_params").shrunk()
-    case = dataclasses.replace(case, params={"nu": [0.002]}, unseen={"nu": [0.01]})
+    case = dataclasses.replace(case, params={"nu": [0.002]}, unseen={"nu": [0.01]}, fresh=fresh)
     config, full, thin = config_of(case, "--smoke"), *(accuracy_cases.CaseData(case, CPU) for _ in range(2))
     data = full.seen(config)
     monkeypatch.setattr(accuracy_cases, "ROOM", 0)
@@ -93,9 +94,11 @@ def test_without_room_the_trajectories_are_the_same(monkeypatch):
     kept, made = full.held_out(), thin.held_out()
     assert [each[:2] for each in kept] == [each[:2] for each in made] == [({"nu": 0.002}, True), ({"nu": 0.01}, False)]
     torch.testing.assert_close(kept[0][2].u, made[0][2].u)
+    torch.testing.assert_close(kept[0][2].u[:, 0], kept[1][2].u[:, 0])
     trained = full._made[1].split("train").u[:, 0]
     for _, _, judged in kept:
         assert judged.subset == "test"
+        assert len(judged) == tests
         assert not any((trained == u0).flatten(1).all(dim=1).any() for u0 in judged.u[:, 0])
 
 
