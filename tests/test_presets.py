@@ -162,7 +162,8 @@ def test_ingredients_of_vcnef_plus_are_switched_by_one_setting(pde):
     switches = ["log=[]", "loss=mse", "ema=null", "times=null", "symmetries=[]", "precision=fp32"]
     switches += ["random_phases=false", "random_phases=true", "optimiser=adam"]
     switches += ["random_starts=0.5"] if plus.data.times else []
-    switches += ["normalise=false"] if not plus.data.log else []
+    switches += ["normalise=false"] if not plus.data.log and not plus.data.own_time else []
+    switches += ["own_time=false" if plus.data.own_time else "own_time=true"]
     changed = [plus.override([switch]) for switch in switches]
     # Only what is off already, or on, stays as it is.
     assert sum(each == plus for each in changed) == 1 + (not plus.data.log) + (plus.data.times is None)
