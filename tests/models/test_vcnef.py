@@ -151,8 +151,9 @@ def test_with_clocks_times_are_still_asked_one_by_one(ndim, patches):
     torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=50), u)
 
 
-def test_at_another_pace_a_model_is_asked_at_other_times():
-    model, plain, (u0, grid, t, params) = tiny(1, pace=10.0), tiny(1), inputs(1)
+@pytest.mark.parametrize("ndim", [1, 2])
+def test_at_another_pace_a_model_is_asked_at_other_times(ndim):
+    model, plain, (u0, grid, t, params) = tiny(ndim, pace=10.0), tiny(ndim), inputs(ndim)
     plain.load_state_dict(model.state_dict())
     torch.testing.assert_close(model(u0, grid, t, params), plain(u0, grid, 10 * t, params))
     torch.testing.assert_close(model.eval().predict(u0, grid, t, params), plain.eval()(u0, grid, 10 * t, params))

@@ -158,8 +158,9 @@ def vcnef(
     Beyond the paper:
     frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` (1 by
         default), in place of x.
-    pace: for tokens of points, what t is multiplied by before its linear map; 10 makes a tenth of the horizon as large
-        as the domain, and what happens within it is learnt sooner.
+    pace: what t is multiplied by before it is encoded. For points, 10 makes a tenth of the horizon as large as the
+        domain, and what happens within it is learnt sooner. Patches have sines of t with up to 5000 radians until the
+        horizon, which tell frames apart but not what is between them; 0.02 leaves 100.
     clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
         logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
@@ -185,8 +186,8 @@ def vcnef(
             f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
             f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain."
         )
-    if not pace > 0 or (patches and pace != 1):
-        raise ValueError(f"pace is {pace:g} with patches {tuple(patches)}; expected above 0, and 1 with patches.")
+    if not pace > 0:
+        raise ValueError(f"pace is {pace:g}; expected a factor above 0.")
     speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
     if clocks and (not params or len(speeds) != params):
         raise ValueError(
@@ -221,7 +222,7 @@ def vcnef(
 
     if patches:
         encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
-        coordinates = FourierCoordinates(ndim, width, patches, POINTS_PER_PATCH[variant][ndim])
+        coordinates = FourierCoordinates(ndim, width, patches, POINTS_PER_PATCH[variant][ndim], pace)
         decoder = PatchDecoder(ndim, width, channels, patches, shared_mlp=release)
     else:
         encoder = PointEncoder(inputs, width)

@@ -96,16 +96,17 @@ class FourierCoordinates(nn.Module):
     """c = PE(t) ‖ LFF(x₁) ‖ … ‖ LFF(x_g) for patches, half of the width for time and half for space.
 
     The paper encodes every point of a patch; its parameter counts and the authors' release leave room for g = 1 or 2:
-    `points` = 1 is the patch's centre, 2 its first and last corner. Each patch size has its own LFF.
+    `points` = 1 is the patch's centre, 2 its first and last corner. Each patch size has its own LFF. t is multiplied by
+    `pace` before.
     """
 
-    def __init__(self, ndim: int, width: int, patches: tuple[int, ...], points: int) -> None:
+    def __init__(self, ndim: int, width: int, patches: tuple[int, ...], points: int, pace: float = 1.0) -> None:
         super().__init__()
         if width % (4 * points):
             raise ValueError(
                 f"Width {width} cannot hold a time and {points} points per patch. Choose a multiple of {4 * points}."
             )
-        self.half, self.patches, self.points = width // 2, patches, points
+        self.half, self.patches, self.points, self.pace = width // 2, patches, points, pace
         self.fourier = nn.ModuleList(LearnableFourier(ndim, self.half, self.half // points) for _ in patches)
 
     def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
@@ -118,7 +119,7 @@ class FourierCoordinates(nn.Module):
         return F.pad(torch.cat(rows, dim=1), (self.half, 0))
 
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
-        return F.pad(sinusoidal(t, self.half), (0, self.half))
+        return F.pad(sinusoidal(self.pace * t, self.half), (0, self.half))
 
 
 class LearnableFourier(nn.Module):
