@@ -30,6 +30,12 @@ EQUATIONS = {
     "cns2d": "Compressible Navier–Stokes in 2D",
     "cns3d": "Compressible Navier–Stokes in 3D",
 }
+FORMULAS = {
+    "advection": "u_t + β u_x = 0",
+    "burgers": "u_t + u u_x = (ν/π) u_xx",
+    "burgers 2022": "u_t + 2 u u_x = (ν/π) u_xx, with the flux of the benchmark's first files",
+}
+"""Of those equations that fit on a line; where a generation of data has its own, its name is beside."""
 STATES = {
     "advection": "sums of a few sine waves, some made positive or cut off outside a window",
     "burgers": "sums of a few sine waves, some made positive or cut off outside a window",
@@ -85,9 +91,11 @@ def _headline(name: str, record: Mapping[str, Any]) -> str:
     errors = f"nRMSE {_mean(record, seen=True):.4f}"
     if any(not each["seen"] for each in record["evaluations"]):
         errors += f" on seen and {_mean(record, seen=False):.4f} on unseen parameter values"
-    title = f"# {EQUATIONS.get(record['data']['equation'], record['data']['equation'])}: {errors}"
+    equation, generation = record["data"]["equation"], record["data"]["generation"]
+    title = f"# {EQUATIONS.get(equation, equation)}: {errors}"
+    formula = FORMULAS.get(f"{equation} {generation}") or FORMULAS.get(equation)
     use = f'`vcnef.load("{name}")`, or `{name}` in place of a run folder in `vcnef evaluate`, `predict` and `serve`.'
-    return f"{title}\n\n{use}"
+    return "\n\n".join(filter(None, (title, formula and f"{formula}.", use)))
 
 
 def _data(record: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ def test_the_folder_loads_by_its_name_and_its_card_has_the_measured_numbers(meas
         assert f"| nu = {each['params']['nu']:g} | {'seen' if each['seen'] else 'unseen'} | " in card
         assert f"{each['result']['overall']['nrmse']:.4f}" in card
     assert record["command"] in card
+    assert "u_t + 2 u u_x" in card
     for words in ("nu from 0.002 to 0.004", "up to 2 since", "trained on 8 points", "sine waves", "(-1, 1)"):
         assert words in card
     (line,) = vcnef.packaged.list_packaged().values()

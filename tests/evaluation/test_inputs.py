@@ -29,6 +29,20 @@ def test_a_parameter_that_is_missing(make_data, make_surrogate):
         evaluate(surrogate, data)
 
 
+def test_data_of_another_kind_are_judged_with_a_note(make_data, make_surrogate):
+    data = replace(make_data(), attributes={"generation": "2022", "seed": 1})
+    surrogate = make_surrogate(data)
+    surrogate.provenance["generated"] = {"generation": "2022", "seed": 0}
+    nearly = ((0.0, 1.001),)
+    assert not evaluate(surrogate, replace(data, problem=replace(data.problem, domain=nearly))).notes
+    elsewhere = replace(data.problem, domain=((-1.0, 1.0),))
+    other = replace(data, problem=elsewhere, attributes={"generation": "documented", "seed": 0})
+    assert evaluate(surrogate, other).notes == (
+        "The generation of these data is documented, that of training was 2022: the model was not made for them.",
+        "The domain of these data is (-1, 1), that of training was (0, 1): the model was not made for them.",
+    )
+
+
 def test_another_split(make_data, make_surrogate):
     data = make_data()
     valid = data.split("valid")

@@ -19,6 +19,13 @@ def test_an_answer_is_the_network_in_physical_units(make_surrogate, make_data):
     assert scaling.horizon == 2.0
 
 
+def test_it_says_what_it_is_in_one_line(make_surrogate):
+    words = repr(make_surrogate("cns2d"))
+    assert words.startswith("Surrogate(vcnef, ")
+    assert "weights, for cns2d: " in words
+    assert len(words) < 200
+
+
 def test_without_normalisation_the_network_sees_raw_values(make_surrogate, make_data):
     data, surrogate = make_data(), make_surrogate(normalise=False)
     u0, t = data.u[:, 0], data.t[1:]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vcnef.evaluation.cost import device_name, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
-from vcnef.evaluation.inputs import Report, blocks, choose_judged, matching_params, place
+from vcnef.evaluation.inputs import Report, blocks, choose_judged, differences, matching_params, place
 from vcnef.evaluation.judge import Judge
 from vcnef.evaluation.record import Evaluation, Group, Result
 from vcnef.evaluation.selections import Selection, as_trained, finer_in_space, finer_in_time
@@ -62,7 +62,7 @@ def evaluate(
         parameters=several,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
-        notes=tuple(dict.fromkeys([*about_split, *notes])),
+        notes=tuple(dict.fromkeys([*differences(surrogate, judged), *about_split, *notes])),
     )
 
 

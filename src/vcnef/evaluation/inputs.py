@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -59,6 +59,23 @@ def matching_params(trained: Any, data: Any) -> Float[Tensor, "n p"]:
             "Open the data with params={name: value}."
         )
     return data.params.cpu()[:, [problem.parameters.index(name) for name in trained.parameters]]
+
+
+def differences(surrogate: Any, data: Any) -> list[str]:
+    """What sets these data apart from those of training, where both say it, as notes."""
+    made, here = surrogate.provenance.get("generated", {}), data.attributes
+    pairs = {name: (here[name], made[name]) for name in made if name != "seed" and name in here}
+    pairs["domain"] = tuple(_spell(problem.domain) for problem in (data.problem, surrogate.problem))
+    return [
+        f"The {what} of these data is {own}, that of training was {trained}: the model was not made for them."
+        for what, (own, trained) in pairs.items()
+        if own != trained
+    ]
+
+
+def _spell(domain: Sequence[tuple[float, float]]) -> str:
+    """To two digits: ends may have been read off coordinates."""
+    return " × ".join(f"({low:.2g}, {high:.2g})" for low, high in domain)
 
 
 def place(surrogate: Any, device: torch.device | str | None) -> tuple[Any, torch.device]:

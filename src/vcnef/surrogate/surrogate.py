@@ -16,7 +16,7 @@ from torch import Tensor
 from vcnef.data import Normaliser, ParameterScale, Scaling, StoredTrajectories, Trajectories
 from vcnef.data.trajectories import describe
 from vcnef.models import registry
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
@@ -43,6 +43,10 @@ class Surrogate:
     problem: Problem
     scaling: Scaling
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        trained = self.provenance.get("train", self.problem.name)
+        return f"Surrogate({self.name}, {number_of_weights(self.model):,} weights, for {trained}, on {self.device})"
 
     @classmethod
     def build(
