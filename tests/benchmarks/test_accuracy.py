@@ -39,7 +39,7 @@ def test_a_result_says_what_was_done(measured):
     )
     assert found["config"]["train"]["batch"] == 8
     assert found["config"]["train"]["seed"] == 3
-    assert found["data"]["generation"] == "2022"
+    assert found["data"]["generation"] == "documented"
     assert found["data"]["params"] == {"nu": [0.002, 0.004]}
     assert (found["data"]["resolution"], found["data"]["frames"], found["data"]["horizon"]) == (32, 41, 2.0)
     assert "train: 34 × 9 times" in found["data"]["trained_on"]
