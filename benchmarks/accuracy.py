@@ -99,7 +99,8 @@ def result_path(folder: Path, case: str, preset: str, label: str, seed: int) -> 
 
 def is_finished(path: Path) -> bool:
     """Whether everything was judged, at all resolutions."""
-    return all(each["space"][1:] for each in json.loads(path.read_text()).get("evaluations", [{"space": []}]))
+    judged = json.loads(path.read_text())["evaluations"]
+    return bool(judged) and all(each["space"][1:] for each in judged)
 
 
 def spell_command(asked: argparse.Namespace, preset: str, seed: int, label: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ class CaseData:
     def __init__(self, case: Case, device: torch.device, cache: Path | None = None) -> None:
         self.case, self.device, self.cache = case, device, cache
         self._made: dict[int, Trajectories] = {}
-        self._tests: list[tuple[Values, bool, Trajectories]] = []
+        self._tests: list[Trajectories] = []
 
     def seen(self, config: Config) -> Trajectories:
         """What is trained on, of all splits, at the points and times of the configuration."""
@@ -126,20 +126,21 @@ class CaseData:
             torch.save(data, path)
         return data
 
-    def held_out(self) -> list[tuple[Values, bool, Trajectories]]:
+    def held_out(self) -> Iterator[tuple[Values, bool, Trajectories]]:
         """The test trajectories of each parameter value at all points, and whether the value is one of training.
 
         All values have the same initial states, from which nothing was trained: the first tenth, or `fresh` ones.
+        Some take minutes to make, so each is made when its turn comes.
         """
-        if not self._tests:
-            seen = [(values, True, self._test(k, values)) for k, values in enumerate(by_value(self.case.params))]
-            unseen = by_value(self.case.unseen)
-            self._tests = seen + [(values, False, self.case.generate_tests(values, self.device)) for values in unseen]
-        return self._tests
+        seen, unseen = by_value(self.case.params), by_value(self.case.unseen)
+        for number, values in enumerate(seen + unseen):
+            if number == len(self._tests):
+                self._tests.append(self._test(number, values))
+            yield values, number < len(seen), self._tests[number]
 
     def _test(self, number: int, values: Values) -> Trajectories:
         full, case = self._made.get(1), self.case
-        if full is None or case.fresh:
+        if full is None or case.fresh or number >= len(by_value(case.params)):
             return case.generate_tests(values, self.device)
         rows = slice(number * case.samples, number * case.samples + case.tests)
         return replace(full, u=full.u[rows], params=full.params[rows], parts=(case.tests,), subset="test")

@@ -21,6 +21,7 @@ from vcnef.config import Config
 from vcnef.evaluation import Evaluation, evaluate
 from vcnef.evaluation.cost import device_name
 from vcnef.models.interface import number_of_weights
+from vcnef.surrogate import Surrogate
 from vcnef.surrogate.folder import WEIGHTS, find, write_whole
 from vcnef.training.fit import Run
 
@@ -42,19 +43,29 @@ def run(plan: Plan, data: CaseData, folder: Path | None, *, resume: bool) -> dic
     torch.compiler.reset()
     gc.collect()
     with TemporaryDirectory() as place:
-        folder = folder or Path(place) / "run"
-        trained = train(plan.config, data, folder, resume=resume and folder.is_dir())
-        found = dict(plan.about) | describe(plan.config, data, trained, folder)
+        if resume and folder and plan.path.exists():
+            surrogate, found = read_trained(plan.path, folder)
+        else:
+            folder = folder or Path(place) / "run"
+            trained = train(plan.config, data, folder, resume=resume and folder.is_dir())
+            surrogate, found = trained.surrogate, dict(plan.about) | describe(plan.config, data, trained, folder)
+    found |= {"data": data.case.describe() | {"trained_on": surrogate.provenance["train"]}, "evaluations": []}
     write(plan.path, found)
     # The plain errors are safe in the file before those that need more memory and time.
     for finer in ({}, {"space": data.case.space, "time": data.case.time}):
-        judged: list[dict[str, Any]] = []
-        for values, seen, trajectories in data.held_out():
-            evaluation = evaluate(trained.surrogate, trajectories, **finer, device=data.device, solver=False)
-            judged.append({"params": values, "seen": seen, **summarise(evaluation)})
-            found["evaluations"] = judged + found.get("evaluations", [])[len(judged) :]
+        for number, (values, seen, trajectories) in enumerate(data.held_out()):
+            evaluation = evaluate(surrogate, trajectories, **finer, device=data.device, solver=False)
+            found["evaluations"][number : number + 1] = [{"params": values, "seen": seen, **summarise(evaluation)}]
             write(plan.path, found)
     return found
+
+
+def read_trained(path: Path, folder: Path) -> tuple[Surrogate, dict[str, Any]]:
+    """A run whose training is done and whose judgement was interrupted."""
+    found = json.loads(path.read_text())
+    if hash_weights(folder) != found["weights_sha256"]:
+        raise ValueError(f"The weights in {folder} are not those of {path}. Remove one of them.")
+    return Surrogate.load(folder), found
 
 
 def train(config: Config, data: CaseData, folder: Path, *, resume: bool) -> Run:
@@ -70,15 +81,18 @@ def describe(config: Config, data: CaseData, trained: Run, folder: Path) -> dict
     last, surrogate = trained.history[-1], trained.surrogate
     return {
         "config": config.to_dict(),
-        "data": data.case.describe() | {"trained_on": surrogate.provenance["train"]},
         "device": device_name(data.device),
         "torch": torch.__version__,
         "vcnef": __version__,
         "source": describe_source(),
         "training": {"seconds": last["seconds"], "epochs": last["epoch"], "steps": last["step"]},
         "weights": number_of_weights(surrogate.model),
-        "weights_sha256": sha256((find(folder) / WEIGHTS).read_bytes()).hexdigest(),
+        "weights_sha256": hash_weights(folder),
     }
+
+
+def hash_weights(folder: Path) -> str:
+    return sha256((find(folder) / WEIGHTS).read_bytes()).hexdigest()
 
 
 def summarise(evaluation: Evaluation) -> dict[str, Any]:

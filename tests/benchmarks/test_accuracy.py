@@ -91,7 +91,7 @@ def test_without_room_the_trajectories_are_the_same(monkeypatch, fresh, tests):
     torch.testing.assert_close(thin.seen(config).u, data.u)
     torch.testing.assert_close(thin.seen(config).grid, data.grid)
     assert list(full._made) == [1] != list(thin._made)
-    kept, made = full.held_out(), thin.held_out()
+    kept, made = list(full.held_out()), list(thin.held_out())
     assert [each[:2] for each in kept] == [each[:2] for each in made] == [({"nu": 0.002}, True), ({"nu": 0.01}, False)]
     torch.testing.assert_close(kept[0][2].u, made[0][2].u)
     torch.testing.assert_close(kept[0][2].u[:, 0], kept[1][2].u[:, 0])
@@ -231,3 +231,24 @@ def test_an_interrupted_run_goes_on_and_a_finished_one_stays(tmp_path, monkeypat
 
     monkeypatch.setattr(accuracy, "run", None)
     accuracy.main(["burgers", "--smoke", "--resume", "--out", str(tmp_path), *options])
+
+
+def test_a_run_that_was_interrupted_while_judged_is_not_trained_again(tmp_path, monkeypatch, capsys):
+    options = ["--keep", str(tmp_path / "runs"), "--preset", "vcnef"]
+    monkeypatch.setattr(accuracy_run, "evaluate", lambda *_, **__: (_ for _ in ()).throw(Stopped("Stopped by SIGTERM")))
+    with pytest.raises(SystemExit):
+        run(tmp_path, *options)
+    monkeypatch.undo()
+    (path,) = tmp_path.glob("*.json")
+    trained = json.loads(path.read_text())
+    assert trained["evaluations"] == []
+
+    monkeypatch.setattr(accuracy_run.workflow, "train", None)
+    found = run(tmp_path, *options, "--resume")
+    assert found["evaluations"][0]["space"][1:]
+    assert {key: found[key] for key in trained} | {"evaluations": []} == trained
+
+    path.write_text(json.dumps(trained | {"weights_sha256": "of another run"}))
+    with pytest.raises(SystemExit):
+        run(tmp_path, *options, "--resume")
+    assert "not those of" in capsys.readouterr().err
