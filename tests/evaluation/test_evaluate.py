@@ -132,6 +132,17 @@ def test_targets_that_are_zero_are_said(make_data, make_surrogate):
     assert any(note.startswith("nrmse on 16 points and 5 times leaves out 1 values") for note in found.notes)
 
 
+def test_fields_that_fade_are_said(make_data, make_surrogate):
+    """They are off by a tenth of what is left: next to nothing of what they were."""
+    data = make_data(rates=(1.0, 40.0))
+    found = evaluate(make_surrogate(data, trained=(1.0, 40.0)), data)
+    (note,) = (note for note in found.notes if "faded" in note)
+    assert note.startswith("In 4 of 8 frames on 16 points and 5 times fields have faded below 0.001 of what they were")
+    assert found.result.scores["overall"]["nrmse"] == pytest.approx(0.1, rel=1e-5)
+    assert 0.05 < float(note.split()[-1].rstrip(".")) < 0.06
+    assert not any("faded" in note for note in evaluate(make_surrogate(data), make_data()).notes)
+
+
 def test_the_record_is_json_and_the_table_is_text(make_data, make_surrogate):
     data = make_data(rates=(1.0, 2.0))
     found = evaluate(make_surrogate(data), data, space=(32,), time=(9,))

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from vcnef import metrics
+from vcnef.metrics.errors import floored_nrmse_table, nrmse_table
 
 PAIRS = (metrics.rmse, metrics.nrmse, metrics.relative_l2, metrics.max_error, metrics.conserved, metrics.brmse)
 
@@ -36,6 +37,20 @@ def test_zero_frames_are_left_out_and_reported():
     assert torch.equal(kept.isnan(), where)
     assert metrics.zero_norm_frames(y, initial_frames=0).sum() == 4
     assert metrics.relative_l2(1.5 * y, y).item() == pytest.approx(0.5)
+
+
+def test_frames_of_which_little_is_left():
+    y = torch.rand(3, 5, 8, 2) + 1
+    y[0, 1:, :, 1] *= 1e-4  # little is left since the initial state
+    y[2, 3, :, 0] *= 1e-9
+    y[1, 2, :, 0] = 0  # nothing is left, which `zero_norm_frames` says
+    faded = metrics.faded_frames(y[:, 1:], y[:, 0])
+    assert faded.nonzero().tolist() == [[0, t, 1] for t in range(4)] + [[2, 2, 0]]
+    floored = floored_nrmse_table(y[:, 1:] + 1e-3, y[:, 1:], y[:, 0])
+    assert floored.defined.all()
+    assert 0.5 < floored.values[faded].min() < floored.values[faded].max() < 1
+    plain = nrmse_table(y[1:2, 1:] + 1e-3, y[1:2, 1:], 0).values
+    torch.testing.assert_close(floored.values[1][[0, 2, 3]], plain[0][[0, 2, 3]])
 
 
 def test_averages_of_nothing_are_nan():

@@ -13,7 +13,7 @@ from torch import Tensor
 from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection, spell
 from vcnef.metrics import Scores
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
 
 BAND = {"low": 10, "high": 90}
 """Percentiles of the trajectories."""
@@ -29,7 +29,8 @@ class Judge:
         self.grid = selection.grid(data)
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
         self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
-        self.not_finite = 0
+        self.floored = torch.full_like(self.per_sample, torch.nan)
+        self.not_finite = self.faded = 0
         self._scores: dict[int, Scores] = {}
 
     def update(
@@ -42,6 +43,8 @@ class Judge:
         errors = nrmse_table(prediction, truth, 0)
         self.per_sample[rows] = errors.mean("b").cpu()
         self.over_time[rows] = errors.mean("b t").cpu()
+        self.floored[rows] = floored_nrmse_table(prediction, truth, u0).mean("b").cpu()
+        self.faded += int(faded_frames(truth, u0).sum())
         self.not_finite += int((~prediction.flatten(1).isfinite().all(dim=1)).sum())
         member = self.member[rows]
         for group in member.unique().tolist():
@@ -87,6 +90,12 @@ class Judge:
             notes.append(
                 f"{self.not_finite} of {len(self.data)} predictions {where} are not finite; "
                 "metrics they belong to are null."
+            )
+        if self.faded:
+            frames = self.over_time.numel() * len(self.data.problem.channels)
+            notes.append(
+                f"In {self.faded:,} of {frames:,} frames {where} fields have faded below {FADED:g} of what they were, "
+                f"and nRMSE divides by them. Where it divides by no less than that it is {self.floored.nanmean():.4g}."
             )
         notes += [
             f"{name} {where} leaves out {count} values, whose targets are zero or constant."

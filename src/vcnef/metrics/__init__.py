@@ -16,7 +16,7 @@ wave numbers, `correlation` and `correlation_time` the resemblance; `Scores` col
 """
 
 from vcnef.metrics.boundary import boundary_points, brmse, brmse_pdebench_3d
-from vcnef.metrics.errors import conserved, max_error, nrmse, relative_l2, rmse, zero_norm_frames
+from vcnef.metrics.errors import conserved, faded_frames, max_error, nrmse, relative_l2, rmse, zero_norm_frames
 from vcnef.metrics.scores import Scores
 from vcnef.metrics.similarity import correlation, correlation_time
 from vcnef.metrics.spectral import energy_spectrum, frmse
@@ -30,6 +30,7 @@ __all__ = [
     "correlation",
     "correlation_time",
     "energy_spectrum",
+    "faded_frames",
     "frmse",
     "max_error",
     "nrmse",

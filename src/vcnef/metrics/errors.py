@@ -5,11 +5,14 @@ Shared notation: e = pred − target, y = target, N points. ⟨·⟩ is the mean
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from vcnef.metrics.table import Table, check_fields, complete, mean_square, points, ratio, tabulate
 
+FADED = 1e-3
+"""Frames smaller than this, relative to the largest of their trajectory, have faded."""
 ZERO = "the target is zero there and a relative error undefined; zero_norm_frames(target) says where"
 
 
@@ -86,6 +89,16 @@ def zero_norm_frames(target: Float[Tensor, "b t *x c"], *, initial_frames: int =
     return tabulate(mean_square, target, initial_frames=initial_frames) == 0
 
 
+def faded_frames(target: Float[Tensor, "b t *x c"], initial: Float[Tensor, "b *x c"]) -> Bool[Tensor, "b t c"]:
+    """Where less than a thousandth of a channel is left, measured by the largest frame of its trajectory and `initial`.
+
+    `nrmse` divides by what is left, down to rounding errors: a few such frames can outweigh all others. Where nothing
+    is left at all, it is undefined (`zero_norm_frames`).
+    """
+    size, floor = _sizes(target, initial)
+    return (size > 0) & (size < floor)
+
+
 def rmse_table(pred: Tensor, target: Tensor, initial_frames: int) -> Table:
     return complete("b t c", mean_square_error(pred, target, initial_frames).sqrt())
 
@@ -94,6 +107,11 @@ def nrmse_table(pred: Tensor, target: Tensor, initial_frames: int) -> Table:
     error = mean_square_error(pred, target, initial_frames)
     size = tabulate(mean_square, target, initial_frames=initial_frames)
     return ratio("b t c", error.sqrt(), size.sqrt())
+
+
+def floored_nrmse_table(pred: Tensor, target: Tensor, initial: Float[Tensor, "b *x c"]) -> Table:
+    """That of `nrmse` for predicted times, where faded frames count as a thousandth of the largest."""
+    return ratio("b t c", mean_square_error(pred, target, 0).sqrt(), torch.maximum(*_sizes(target, initial)))
 
 
 def relative_l2_table(pred: Tensor, target: Tensor, initial_frames: int, *, joint_channels: bool = False) -> Table:
@@ -119,3 +137,9 @@ def mean_square_error(pred: Tensor, target: Tensor, initial_frames: int) -> Floa
     """⟨e²⟩_x."""
     check_fields(pred, target, initial_frames)
     return tabulate(lambda p, y: mean_square(p - y), pred, target, initial_frames=initial_frames)
+
+
+def _sizes(target: Tensor, initial: Tensor) -> tuple[Float[Tensor, "b t c"], Float[Tensor, "b 1 c"]]:
+    """Root mean squares of the frames, and which of them counts as faded."""
+    first, later = (tabulate(mean_square, u, initial_frames=0).sqrt() for u in (initial[:, None], target))
+    return later, FADED * torch.maximum(first, later.amax(dim=1, keepdim=True))
