@@ -41,7 +41,7 @@ def test_one_model():
     assert (low, high) == (pytest.approx(given[0.001].min()), pytest.approx(given[0.001].max()))
     assert (axis.get_xlabel(), axis.get_ylabel(), axis.get_yscale()) == ("nu", "nRMSE", "linear")
     assert axis.get_ylim()[0] == 0
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["vcnef", "not in training"]
+    assert [text.get_text() for text in axis.figure.legends[0].get_texts()] == ["vcnef", "not in training"]
     assert axis.figure.get_suptitle() == "Burgers"
 
 
@@ -54,7 +54,7 @@ def test_models_stand_side_by_side():
     assert [(each.get_x(), each.get_width(), to_hex(each.get_facecolor()).upper()) for each in grounds] == [
         (0.5, 1.0, GROUND)
     ]
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ["vcnef", "fno", "not in training"]
+    assert [text.get_text() for text in axis.figure.legends[0].get_texts()] == ["vcnef", "fno", "not in training"]
 
 
 def test_errors_that_span_decades_have_an_axis_by_factors():
@@ -64,7 +64,7 @@ def test_errors_that_span_decades_have_an_axis_by_factors():
     shapes = [each for each in axis.collections if each.get_alpha()]
     low, high = shapes[0].get_paths()[0].get_extents().get_points()[:, 1]
     assert (low, high) == (pytest.approx(given["vcnef"][1].min()), pytest.approx(given["vcnef"][1].max()))
-    assert axis.get_legend() is None
+    assert not axis.figure.legends
     assert draw(plots.violins(given, log=False)).get_yscale() == "linear"
     assert draw(plots.violins({"vcnef": {1: [0.0, *errors(0.1)]}}, log=True)).get_yscale() == "log"
 

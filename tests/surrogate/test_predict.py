@@ -117,6 +117,7 @@ BURGERS = {
         {"t": [-1.0, 1.0]},
         r"t is \[-1.0, 1.0\]; expected one or more finite times since u0, none of them neg",
     ),
+    "no states": ({"u0": np.ones((0, 8, 1))}, r"u0 has shape \(0, 8, 1\) and nothing in it. Give at least one"),
     "no times": ({"t": []}, r"t is \[\]; expected one or more finite times"),
     "x": ({"x": np.linspace(0, 1, 7)}, r"x has axes of shape \(\(7,\),\); expected lengths \(8,\)"),
     "plane": ({"x": np.ones((8, 2))}, r"x has 2 coordinates per point; burgers has 1 space axes"),

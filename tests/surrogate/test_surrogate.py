@@ -176,6 +176,9 @@ def test_the_memory_limit_is_kept_in_chunks(make_surrogate, monkeypatch):
     assert probe == 1
     assert sum(chunks) == 100
     assert len(chunks) > 3
+    asked.clear()
+    surrogate.predict(np.ones((3, 8, 1)), 1.0, {"nu": 0.01})
+    assert asked == [1]  # what such fields need is known
 
 
 def test_a_memory_limit_that_is_none(make_surrogate):

@@ -138,4 +138,5 @@ def _legend(axis: Axes, models: list[str], marked: bool) -> None:
         shapes.append(
             Patch(color=GROUND if several else UNSEEN, alpha=1.0 if several else 0.45, label="not in training")
         )
-    axis.legend(handles=shapes, loc="best")
+    # Violins leave no corner that is surely free.
+    axis.figure.legend(handles=shapes, loc="outside upper right", ncols=4)

@@ -36,6 +36,8 @@ def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any) -> Que
         x = labels["x"] if x is None else x
         params = labels["params"] if params is None else params
     states = _states(problem, as_tensor(u0, "u0"), scattered=x is not None)
+    if not states.numel():
+        raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
     table = _params(problem, params, len(states))
     if len(states) == 1:
         states = states.expand(len(table), *states.shape[1:])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import torch
@@ -30,29 +29,27 @@ def parse_bytes(limit: str | float | int) -> float:
     return size
 
 
-def points_within(
-    limit: str | float | int | None,
-    usual: int,
-    answer: Callable[..., Tensor],
-    u0: Tensor,
-    grid: Tensor,
-    t: Tensor,
-    params: Tensor,
-) -> int:
+def points_within(limit: str | float | int | None, usual: int, frame: int, largest: Callable[[], int]) -> int:
     """Points (samples · times · points of the grid) that may be computed at once: as `usual`, or fewer.
 
-    One time of one sample is computed to see how large the tensors on the way are.
+    `frame` is the number of points of one time of one sample, `largest` the bytes of the largest tensor on its way.
     """
-    if limit is None or not len(u0) or not len(t):
+    if limit is None:
         return usual
-    allowed = parse_bytes(limit)
-    needed = LIVE * _largest_tensor(lambda: answer(u0[:1], grid, t[:1], params[:1]))
+    allowed, needed = parse_bytes(limit), LIVE * largest()
     if needed > allowed:
         raise ValueError(
-            f"One time of one sample on {prod(u0.shape[1:-1])} points needs about {needed / 1e6:.3g} MB, more than "
+            f"One time of one sample on {frame} points needs about {needed / 1e6:.3g} MB, more than "
             f"memory_limit={limit!r}. Raise the limit or give u0 on a coarser grid."
         )
-    return min(int(allowed / needed) * prod(u0.shape[1:-1]), usual)
+    return min(int(allowed / needed) * frame, usual)
+
+
+def largest_tensor(compute: Callable[[], Tensor]) -> int:
+    """Bytes of the largest tensor that is made on the way."""
+    with torch.no_grad(), _Watch() as watch:
+        compute()
+    return watch.largest
 
 
 class _Watch(TorchDispatchMode):
@@ -70,9 +67,3 @@ class _Watch(TorchDispatchMode):
             if isinstance(each, Tensor) and each.untyped_storage().data_ptr() not in known:
                 self.largest = max(self.largest, each.nbytes)
         return made
-
-
-def _largest_tensor(compute: Callable[[], Tensor]) -> int:
-    with torch.no_grad(), _Watch() as watch:
-        compute()
-    return watch.largest

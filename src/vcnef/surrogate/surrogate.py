@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from vcnef.surrogate import folder as folders
 from vcnef.surrogate.inputs import doubts, read_question
 from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
-from vcnef.surrogate.memory import points_within
+from vcnef.surrogate.memory import largest_tensor, points_within
 from vcnef.surrogate.ranges import field_ranges
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Surrogate:
     problem: Problem
     scaling: Scaling
     provenance: dict[str, Any] = field(default_factory=dict)
+    _largest: dict[tuple, int] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         trained = self.provenance.get("train", self.problem.name)
@@ -145,10 +147,18 @@ class Surrogate:
             warnings.warn(doubt, UserWarning, stacklevel=2)
         tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
         usual = self.model.points_in_flight(self.device)
-        budget = points_within(memory_limit, usual, self.answer, *tensors)
+        frame = prod(question.u0.shape[1:-1])
+        budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(*tensors))
         u = self.answer(*tensors, points_per_chunk=budget, precision=precision).cpu()
         u[:, question.t == 0] = question.u0[:, None]
         return label(u, question, self.problem)
+
+    def _largest_tensor(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> int:
+        """On the way to one time of one sample; looked at once for each kind of field."""
+        kind = (tuple(u0.shape[1:]), u0.device)
+        if kind not in self._largest:
+            self._largest[kind] = largest_tensor(lambda: self.answer(u0[:1], grid, t[:1], params[:1]))
+        return self._largest[kind]
 
     def save(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, each complete or not at all."""
