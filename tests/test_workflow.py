@@ -85,7 +85,11 @@ def test_a_surrogate_says_how_its_data_were_generated(data, tmp_path):
     made.save(tmp_path / "made.hdf5")
     for number, trajectories in enumerate((made, open_data(tmp_path / "made.hdf5"))):
         fit(trajectories, out=tmp_path / str(number), **TINY)
-        assert load(tmp_path / str(number)).provenance["generated"] == {"generation": "documented", "seed": 5}
+        assert load(tmp_path / str(number)).provenance["generated"] == {
+            "generation": "documented",
+            "seed": 5,
+            "initial_options": "default",
+        }
     assert "generated" not in fit(data, out=tmp_path / "own", **TINY).surrogate.provenance
 
 

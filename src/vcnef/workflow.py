@@ -25,7 +25,7 @@ VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
 FEW = 100
 """Up to so many different values of the parameters are listed in a model's folder."""
 RUN_CONFIG = "config.yaml"
-MADE_WITH = ("generation", "seed", "mach")
+MADE_WITH = ("generation", "seed", "mach", "initial_options")
 """What generated data say of themselves and a model's folder repeats."""
 Data = Trajectories | StoredTrajectories
 

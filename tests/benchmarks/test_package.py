@@ -18,12 +18,14 @@ def test_the_folder_loads_by_its_name_and_its_card_has_the_measured_numbers(meas
         "card.md", "config.json", "model.safetensors",
     ]  # fmt: skip
     monkeypatch.setattr(vcnef.packaged, "FOLDER", tmp_path)
-    assert load("burgers").provenance["generated"] == {"generation": "documented", "seed": 0}
+    made = {"generation": "documented", "seed": 0, "initial_options": "constant_offsets=True"}
+    assert load("burgers").provenance["generated"] == made
     card = (tmp_path / "burgers" / "card.md").read_text()
     for each in record["evaluations"]:
         assert f"| nu = {each['params']['nu']:g} | {'seen' if each['seen'] else 'unseen'} | " in card
         assert f"{each['result']['overall']['nrmse']:.4f}" in card
     assert record["command"] in card
+    assert "--set constant_offsets=True`" in card
     assert "u_t + u u_x = " in card
     for words in ("nu from 0.002 to 0.004", "up to 2 since", "trained on 8 points", "sine waves", "(0, 1)"):
         assert words in card

@@ -38,6 +38,9 @@ def test_in_memory_and_from_the_file_are_the_same(tmp_path):
         assert torch.equal(getattr(stored, part), getattr(memory, part)), part
     assert stored.problem == memory.problem
     assert stored.attributes["seed"] == memory.attributes["seed"] == 5
+    assert stored.attributes["initial_options"] == memory.attributes["initial_options"] == "default"
+    larger = generate(DecayingWaves(), **SETTINGS, amplitude=2.0)
+    assert larger.attributes["initial_options"] == "amplitude=2.0"
     exact = memory.u[:, :1] * torch.exp(-memory.params[:, :, None, None] * memory.t[:, None, None])
     assert torch.allclose(memory.u, exact, atol=1e-6)
 

@@ -123,7 +123,7 @@ def _in_memory(equation: Equation, recipes: list[Recipe], device: torch.device, 
             redrawn += sum(attempts)
             _report(progress, recipe.file_name, rows.stop, recipe.samples)
     params = np.concatenate([recipe.table(problem.parameters) for recipe in recipes])
-    attributes = {**_attributes(first), "redrawn": redrawn}
+    attributes = {**_attributes(equation, first), "redrawn": redrawn}
     parts = (first.samples,) * len(recipes)
     return Trajectories(u, first.t().float(), grid, torch.from_numpy(params).float(), problem, attributes, parts)
 
@@ -159,7 +159,8 @@ def _begin(equation: Equation, recipe: Recipe, path: Path, resume: bool, rank: i
         names = equation.problem.parameters
         lines = recipe.lines(equation.problem)
         t = recipe.t().numpy()
-        return create(path, equation.problem, t, lines, recipe.table(names), _attributes(recipe), recipe.to_dict())
+        attributes = _attributes(equation, recipe)
+        return create(path, equation.problem, t, lines, recipe.table(names), attributes, recipe.to_dict())
     _wait_for(path, patience=0.0 if rank == 0 else 300.0)
     if not resume:
         raise ValueError(f"{path} exists already. Resume it (resume=True, --resume) or choose another name.")
@@ -201,9 +202,13 @@ def _thin(u: Tensor, stride: int) -> Tensor:
     return u[(slice(None), slice(None), *(slice(None, None, stride),) * (u.ndim - 3))]
 
 
-def _attributes(recipe: Recipe) -> dict[str, Any]:
+def _attributes(equation: Equation, recipe: Recipe) -> dict[str, Any]:
+    """What data say of themselves; `initial_options` are those that are not the equation's own."""
     mach = {"mach": recipe.initial["mach"]} if "mach" in recipe.initial else {}
-    return {"generation": recipe.generation, "seed": recipe.seed, **mach}
+    usual = equation.initial_options
+    changed = [f"{key}={value}" for key, value in recipe.initial.items() if key != "mach" and value != usual[key]]
+    states = {"initial_options": ", ".join(sorted(changed)) or "default"}
+    return {"generation": recipe.generation, "seed": recipe.seed, **mach, **states}
 
 
 def _report(progress: Progress | None, label: str, done: int, total: int) -> None:
