@@ -107,9 +107,10 @@ def _data(record: Mapping[str, Any]) -> str:
             f"Test are {data['fresh']:,} states of seed {data['data_seed'] + 1}. The first tenth of these was left out"
         )
     options = "".join(f" --set {key}={value}" for key, value in data["initial"].items())
+    command = f"vcnef generate {data['equation']} --generation {data['generation']} --seed {data['data_seed']}{options}"
     return f"""## Data
 
-Generated with `vcnef generate {data["equation"]} --generation {data["generation"]} --seed {data["data_seed"]}{options}`:
+Generated with `{command}`:
 {data["samples"]:,} trajectories for each of {values}; {data["resolution"]} cells along an axis, {data["frames"]} times
 up to {data["horizon"]:g}. {tests}; the next twentieth chose the weights."""
 
