@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from vcnef.cli._options import Device
+
 
 class Table(StrEnum):
     """What is measured."""
@@ -57,7 +59,7 @@ def benchmark(
     release: Annotated[
         Path | None, typer.Option(help="Folder of the authors' repository: their code becomes the model release.")
     ] = None,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    device: Device = None,
     json_path: Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file too.")] = None,
 ) -> None:
     """Measure what models cost, all in one run on one device, so that they can be compared.

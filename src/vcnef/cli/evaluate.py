@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vcnef.cli._options import Batch, Device, Params, Space, Split, Time
+
 if TYPE_CHECKING:
     from vcnef.evaluation import Evaluation
 
@@ -19,17 +21,14 @@ def evaluate(
     data: Annotated[
         list[Path] | None, typer.Option(help="Data at full resolution; several files make one set.")
     ] = None,
-    space: Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")] = None,
-    time: Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")] = None,
-    params: Annotated[
-        list[str] | None,
-        typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
-    ] = None,
-    split: Annotated[str, typer.Option(help="test, valid, train or all.")] = "test",
+    space: Space = None,
+    time: Time = None,
+    params: Params = None,
+    split: Split = "test",
     json_path: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file too.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Draw figures into this folder.")] = None,
-    batch: Annotated[int, typer.Option(help="Trajectories predicted at once.")] = 64,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    batch: Batch = 64,
+    device: Device = None,
     solver: Annotated[bool, typer.Option(help="Time the classical solver beside the model.")] = True,
 ) -> None:
     """Judge a trained model on the test split: all metrics, super-resolution, parameter values, time and memory.

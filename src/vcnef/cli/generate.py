@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from vcnef.cli._options import Device
+
 
 def generate(
     equation: Annotated[str, typer.Argument(help="advection, burgers, cns1d, cns2d or cns3d")],
@@ -25,7 +27,7 @@ def generate(
         "data"
     ),
     seed: Annotated[int, typer.Option(help="Decides every random choice.")] = 0,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    device: Device = None,
     resolution: Annotated[int | None, typer.Option(help="Cells along each axis; by default the benchmark's.")] = None,
     times: Annotated[str | None, typer.Option(help="Output times: first:last:count, or 0,0.1,0.5.")] = None,
     frames: Annotated[int | None, typer.Option(help="Equally spaced output times, the initial one included.")] = None,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vcnef.cli._options import Device
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -25,7 +27,7 @@ def predict(
         typer.Option(help="A parameter of the equation: nu=0.002, or one value per initial state: nu=0.001,0.002."),
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory for what is computed at once.")] = "2GB",
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    device: Device = None,
     precision: Annotated[str, typer.Option(help="On a GPU: fp16, bf16, tf32 or fp32.")] = "fp16",
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vcnef.cli._options import Batch, Device, Params, Space, Split, Time
+
 if TYPE_CHECKING:
     from vcnef.report import RunRecord
 
@@ -24,15 +26,12 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="The page; by default report.html in the run folder, or here for several.")
     ] = None,
-    space: Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")] = None,
-    time: Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")] = None,
-    params: Annotated[
-        list[str] | None,
-        typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
-    ] = None,
-    split: Annotated[str, typer.Option(help="test, valid, train or all.")] = "test",
-    batch: Annotated[int, typer.Option(help="Trajectories predicted at once.")] = 64,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    space: Space = None,
+    time: Time = None,
+    params: Params = None,
+    split: Split = "test",
+    batch: Batch = 64,
+    device: Device = None,
     solver: Annotated[
         bool, typer.Option(help="Time the classical solver beside the models, on coarser grids too.")
     ] = True,

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from vcnef.cli._options import Device
+
 
 def serve(
     runs: Annotated[
@@ -19,7 +21,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Name or address to serve at; by default only this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to serve at; 0 takes a free one.")] = 8765,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
-    device: Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")] = None,
+    device: Device = None,
 ) -> None:
     """Explore trained models in the browser: vcnef serve runs/a runs/b
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vcnef.cli._options import Params
+
 if TYPE_CHECKING:
     from vcnef.config import Config
     from vcnef.training.fit import Run
@@ -29,10 +31,7 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A value of the preset: train.epochs=50, or epochs=50 where that is unambiguous."),
     ] = None,
-    params: Annotated[
-        list[str] | None,
-        typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
-    ] = None,
+    params: Params = None,
     devices: Annotated[str, typer.Option(help="Processes per node, one device each; auto, or cpu.")] = "auto",
     nodes: Annotated[int, typer.Option(help="Machines that train together.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in --out.")] = False,

@@ -1,0 +1,17 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")]
+Batch = Annotated[int, typer.Option(help="Trajectories predicted at once.")]
+Split = Annotated[str, typer.Option(help="test, valid, train or all.")]
+Space = Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")]
+Time = Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")]
+Params = Annotated[
+    list[str] | None,
+    typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
+]
