@@ -1,3 +1,5 @@
+from math import prod
+
 import pytest
 import torch
 from torch.nn.functional import conv1d, conv2d, pad
@@ -28,6 +30,23 @@ def test_it_is_a_depthwise_convolution_on_every_grid_of_the_row():
         field = pad(given.mT.unflatten(-1, sides), (1, 1, 1, 1), mode="circular")
         wanted = conv2d(field, weight.T.reshape(3, 1, 3, 3), groups=3).flatten(2).mT
         torch.testing.assert_close(row, wanted)
+
+
+@pytest.mark.parametrize("sides", [(8,), (16,), (11,), (5,), (6, 4), (12, 8), (9, 4), (4, 3, 4), (8, 6, 8), (4, 5, 4)])
+@pytest.mark.parametrize("periodic", [True, False])
+def test_what_is_compiled_is_the_same(sides, periodic, monkeypatch):
+    """The sum of shifted copies equals the convolution, on the grid it is made for and on others, with gradients."""
+    made_for = {1: (8,), 2: (6, 4), 3: (4, 3, 4)}[len(sides)]
+    local, tokens = mix(3, 2, (made_for,), periodic=periodic), torch.randn(2, 2, prod(sides), 3, requires_grad=True)
+
+    def answer():
+        out = local(tokens, (sides,))
+        return [out, *torch.autograd.grad(out.square().mean(), (tokens, local.weight))]
+
+    eager = answer()
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    monkeypatch.setattr("vcnef.nn.local.convolve", None)
+    torch.testing.assert_close(answer(), eager)
 
 
 def test_the_stencil_keeps_its_length_on_finer_and_coarser_grids():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import product
-from math import floor, prod
+from math import floor, gcd, prod
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -59,13 +60,41 @@ class LocalMix(nn.Module):
         wide = field
         for axis, margin in enumerate(margins):
             wide = continue_both_ways(wide, axis - self.ndim - 1, margin, self.periodic)
+        shifted = {offset: sum([share * weight[tap] for tap, share in shares]) for offset, shares in taps.items()}
+        if field.device.type == "cpu" and field.dtype == weight.dtype and not torch.compiler.is_compiling():
+            return convolve(wide, shifted, margins)
         # A sum of shifted copies: compilers fuse it with what stands around it, unlike a convolution.
         total = None
-        for offset, shares in taps.items():
+        for offset, factor in shifted.items():
             window = [slice(m + o, m + o + side) for m, o, side in zip(margins, offset, sides, strict=True)]
-            term = wide[(..., *window, slice(None))] * sum([share * weight[tap] for tap, share in shares])
+            term = wide[(..., *window, slice(None))] * factor
             total = term if total is None else total + term
         return total
+
+
+def convolve(
+    wide: Float[Tensor, "*b d"], taps: dict[tuple[int, ...], Float[Tensor, " d"]], margins: list[int]
+) -> Float[Tensor, "*c d"]:
+    """Σ_o w_o ∘ z(x_i + o) as a convolution: on a processor three to eight times as fast as the sum.
+
+    `wide` has `margins` more points at the ends of its axes. Taps that stand apart make a dilated kernel.
+    """
+    weights, width, ndim = torch.stack(list(taps.values())), wide.shape[-1], len(margins)
+    axes = list(zip(*taps, strict=True))
+    steps = [gcd(*offsets) or 1 for offsets in axes]
+    places = [
+        torch.tensor([(margin + offset) // step for offset in offsets])
+        for margin, step, offsets in zip(margins, steps, axes, strict=True)
+    ]
+    sizes = [2 * margin // step + 1 for margin, step in zip(margins, steps, strict=True)]
+    kernel = weights.new_zeros(*sizes, width).index_put(places, weights).movedim(-1, 0).unsqueeze(1)
+    # Features stay last in memory, where the processor wants them. Of one axis it makes two by itself, but slowly.
+    field = wide.reshape(-1, *wide.shape[-1 - ndim :]).movedim(-1, 1)
+    if ndim == 1:
+        field, kernel, steps = field.unsqueeze(2), kernel.unsqueeze(2), [1, *steps]
+    out = (F.conv3d if ndim == 3 else F.conv2d)(field, kernel, dilation=steps, groups=width).movedim(1, -1)
+    sides = [side - 2 * margin for side, margin in zip(wide.shape[-1 - ndim : -1], margins, strict=True)]
+    return out.reshape(*wide.shape[: -1 - ndim], *sides, width)
 
 
 def spread_taps(reach: int, ratios: tuple[float, ...]) -> dict[tuple[int, ...], list[tuple[int, float]]]:
