@@ -114,6 +114,7 @@ def test_scattered_points_get_a_token_each(tmp_path):
     u = np.sin(2 * np.pi * (points.sum(axis=1) - T[:, None] + np.arange(6)[:, None, None] / 6))[..., None]
     run = fit(u, t=T, x=points, out=tmp_path, **TINY)
     assert run.surrogate.options["patches"] == ()
+    assert run.surrogate.options["local"] == 0
     with pytest.raises(
         ValueError, match=r"scattered points, which make no patches. Set model\.options\.patches=\[\]\."
     ):
@@ -125,6 +126,8 @@ def test_scattered_points_get_a_token_each(tmp_path):
 def test_another_model_with_the_same_recipe(data, tmp_path):
     run = fit(data, model="fno", out=tmp_path, width=4, modes=2, batch=4, epochs=1, devices="cpu")
     assert run.surrogate.name == "fno"
+    config = Config.load(tmp_path / "config.yaml")
+    assert (config.data.times, config.data.at_start, config.data.normalise) == (None, False, True)
     assert load(tmp_path).predict(waves(1)[:, 0], t=T[1:]).shape == (1, 3, 16, 1)
 
 

@@ -61,7 +61,7 @@ def fit(
     trajectories = _as_trajectories(data, **given)
     config = Config.load(preset) if preset else suited_config(trajectories)
     if model not in (None, config.model.name):
-        config = Config.parse(config.to_dict() | {"model": {"name": model}})
+        config = _for_model(model, config)
     config = config.override({"data": VIEW}).override(overrides)
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
@@ -119,8 +119,9 @@ def choose_preset(data: Data) -> str:
 
 
 def suited_config(data: Data) -> Config:
-    """That preset, with a token for every point where points are scattered."""
-    return Config.load(choose_preset(data)).override({"model.options.patches": ()} if is_scattered(data) else {})
+    """That preset; scattered points make no patches and have no neighbours."""
+    alone = {"model.options.patches": (), "model.options.local": 0}
+    return Config.load(choose_preset(data)).override(alone if is_scattered(data) else {})
 
 
 def check_fit(config: Config, data: Data) -> None:
@@ -167,6 +168,12 @@ def is_scattered(data: Data) -> bool:
 def is_first_process() -> bool:
     """Whether this process writes: every launcher numbers its processes in one of these."""
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
+
+
+def _for_model(name: str, config: Config) -> Config:
+    """The same recipe for another model, which is asked at all times: most go through them one by one anyway."""
+    section = config.to_dict()["data"] | {"times": None, "at_start": False}
+    return Config.parse(config.to_dict() | {"model": {"name": name}, "data": section})
 
 
 def _as_trajectories(data: Any, **given: Any) -> Data:

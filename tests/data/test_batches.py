@@ -84,6 +84,8 @@ def test_few_times_are_drawn_for_the_whole_batch(make_data):
     first, second = islice(Batches(data, 8, queries=Queries(times=3)), 2)
     assert first.t.shape == (3,)
     assert not torch.equal(first.t, second.t)
+    [all_times] = Batches(data, 20, queries=Queries(times=50))
+    assert torch.equal(all_times.t, data.t[1:])
 
 
 @pytest.mark.parametrize("random_starts", [0.0, 0.5])
@@ -146,7 +148,7 @@ def test_messages(make_data):
     with pytest.raises(ValueError, match="with drop_last leave nothing of 20"):
         Batches(data, 21, drop_last=True)
     with pytest.raises(ValueError, match=r"The data have 6 frames; .* needs at least 9"):
-        Batches(data, 4, queries=Queries(times=8))
+        Batches(data, 4, queries=Queries(times=8, random_starts=0.5))
     with pytest.raises(ValueError, match="times is 0; expected at least 1"):
         Queries(times=0)
     with pytest.raises(ValueError, match="random_starts is 2; expected a share"):

@@ -13,7 +13,7 @@ from torch import Tensor
 class Queries:
     """By default every sample starts from its initial state and is asked at all later frames.
 
-    `times`: ask at so many of them only, drawn anew for each batch and shared by its samples.
+    `times`: ask at so many of them only, if there are more, drawn anew for each batch and shared by its samples.
     `at_start`: the starting frame is one of those that are asked at. Its answer is the state itself, and without it a
     model is never told what happens before the first frame.
     `random_starts`: this share of the samples starts from a random frame instead, each from its own, and is asked at
@@ -39,7 +39,7 @@ class Queries:
 
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""
-        needed = max(self.times or 1, self.passes + 1) + 1
+        needed = max(self.times if self.random_starts else 1, self.passes + 1) + 1
         if frames < needed:
             raise ValueError(f"The data have {frames} frames; {self} needs at least {needed}.")
 
