@@ -94,7 +94,7 @@ def test_own_arrays_and_a_yaml_file(vcnef, tmp_path):
         ({"--set": "model.options.widht=3"}, "Model 'vcnef' has no option 'widht'. Did you mean 'width'?"),
         ({"--set": "epochs"}, "'epochs' is not understood; write name=value, e.g. train.epochs=50."),
         ({"--set": "symmetries=[affine]"}, "Affine is no symmetry of 'burgers'; it is one of advection."),
-        ({"--set": "data.times=9"}, "The data have 5 frames; "),
+        ({"--set": "data.passes=9"}, "The data have 5 frames; "),
         ({"--param": "nu"}, "--param nu is not understood; write --param name=value"),
         ({"--devices": "two"}, "--devices is two; expected a number of devices, auto or cpu."),
     ],
