@@ -61,7 +61,9 @@ def fit(
     trajectories = _as_trajectories(data, **given)
     config = Config.load(preset) if preset else suited_config(trajectories)
     if model not in (None, config.model.name):
-        config = _for_model(model, config)
+        config = Config.parse(config.to_dict() | {"model": {"name": model}})
+        # Presets for own data ask VCNeF at a few times. Most others go through all of them even so.
+        config = config if preset else config.override({"data.times": None, "data.at_start": False})
     config = config.override({"data": VIEW}).override(overrides)
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
@@ -168,12 +170,6 @@ def is_scattered(data: Data) -> bool:
 def is_first_process() -> bool:
     """Whether this process writes: every launcher numbers its processes in one of these."""
     return all(os.environ.get(name, "0") == "0" for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
-
-
-def _for_model(name: str, config: Config) -> Config:
-    """The same recipe for another model, which is asked at all times: most go through them one by one anyway."""
-    section = config.to_dict()["data"] | {"times": None, "at_start": False}
-    return Config.parse(config.to_dict() | {"model": {"name": name}, "data": section})
 
 
 def _as_trajectories(data: Any, **given: Any) -> Data:

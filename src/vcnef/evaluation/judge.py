@@ -43,8 +43,11 @@ class Judge:
         errors = nrmse_table(prediction, truth, 0)
         self.per_sample[rows] = errors.mean("b").cpu()
         self.over_time[rows] = errors.mean("b t").cpu()
-        self.floored[rows] = floored_nrmse_table(prediction, truth, u0).mean("b").cpu()
-        self.faded += int(faded_frames(truth, u0).sum())
+        faded = int(faded_frames(truth, u0).sum())
+        # Where all frames are large enough to divide by, both are the same.
+        same = not faded and bool(errors.defined.all())
+        self.floored[rows] = (errors if same else floored_nrmse_table(prediction, truth, u0)).mean("b").cpu()
+        self.faded += faded
         self.not_finite += int((~prediction.flatten(1).isfinite().all(dim=1)).sum())
         member = self.member[rows]
         for group in member.unique().tolist():
