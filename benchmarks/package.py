@@ -157,13 +157,14 @@ def _limits(record: Mapping[str, Any], description: Mapping[str, Any]) -> str:
     sides = "×".join(map(str, provenance["resolution"]))
     unseen = [_spell(each["params"]) for each in record["evaluations"] if not each["seen"]]
     judged = f" It was also judged at {'; '.join(unseen)}, see above." if unseen else ""
+    raised = ", raised by a constant" if data["initial"].get("constant_offsets") else ""
     return f"""## Limits
 
 - Parameters: {ranges}.{judged}
 - Times: up to {description["scaling"]["horizon"]:g} since the initial state.
 - Grid: trained on {sides} points; other grids as far as the table above says.
 - Domain: {", ".join(f"({low:g}, {high:g})" for low, high in description["problem"]["domain"])}, periodic.
-- Initial states: {STATES.get(data["equation"], "those of the generator")}.
+- Initial states: {STATES.get(data["equation"], "those of the generator")}{raised}.
 - Fields: {fields}. Other initial states with such values may be answered badly without a warning."""
 
 
