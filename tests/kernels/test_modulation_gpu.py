@@ -119,3 +119,14 @@ def test_predict_agrees_with_forward(precision, tolerance, shared):
     found = model.predict(*inputs, precision=precision, points_per_chunk=256 * 7)
     assert found.dtype == torch.float32
     assert change(found, model(*inputs).detach()) < tolerance
+
+
+def test_numbers_too_large_for_fp16_are_answered_in_bf16():
+    model = vcnef.build("vcnef", ndim=1, channels=1).cuda()
+    grid = cell_centres(((0.0, 1.0),), (256,)).cuda()
+    inputs = 1e8 * torch.randn(2, 256, 1).cuda(), grid, torch.rand(3).cuda()
+    with torch.no_grad(), precision("fp16"):
+        assert not model.query(model.encode(*inputs[:2]), inputs[2]).isfinite().all()
+    found = model.predict(*inputs)
+    assert found.isfinite().all()
+    assert torch.equal(found, model.predict(*inputs, precision="bf16"))
