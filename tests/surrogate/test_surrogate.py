@@ -1,6 +1,7 @@
 """A surrogate is its network in physical units, and stays the same when it is saved and loaded."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,6 +41,18 @@ def test_the_data_decide_what_they_can(make_surrogate, make_data):
     assert make_surrogate(model="fno", options={"width": 4, "modes": 2, "steps": 8}).model.steps == 8
     assert "steps" not in make_surrogate().options
     assert make_surrogate().provenance["train"].startswith("burgers: 6 × 5 times 0…2 × 8 points, u, nu=0.001…0.1")
+
+
+@pytest.mark.parametrize(("model", "options"), [("fno", {"width": 4, "modes": 2}), ("coral", {"width": 8})])
+def test_a_model_that_steps_wants_equal_steps(make_data, model, options):
+    data = make_data(frames=6)
+    # Single precision, far from 0, leaves equal steps equal.
+    Surrogate.build(model, options, replace(data, t=1990 + torch.arange(6) / 12))
+    uneven = replace(data, t=torch.tensor([0.0, 0.02, 0.05, 0.1, 0.3, 1.0]))
+    sentence = f"The model '{model}' takes equal steps in time, but those of the data are 0.02 to 0.7 long. Resample"
+    with pytest.raises(ValueError, match=sentence):
+        Surrogate.build(model, options, uneven)
+    assert Surrogate.build("vcnef", {"width": 16, "heads": 2}, uneven).scaling.horizon == 1.0
 
 
 @pytest.mark.parametrize("normalise", [True, False])

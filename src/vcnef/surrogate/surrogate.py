@@ -80,6 +80,8 @@ class Surrogate:
             model = registry.build(name, **sizes, **complete)
         if own_time and not model.independent_times:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
+        if not model.independent_times:
+            _check_equal_steps(name, train.t)
         provenance = {"train": describe(train), "field_ranges": field_ranges(train)}
         return cls(model, name, complete, problem, scaling, provenance)
 
@@ -192,6 +194,17 @@ def on_clock(model: Rollout, t: Float[Tensor, "*b t"]) -> bool:
     """Whether scaled times are whole steps of the model."""
     steps = t * model.steps
     return not bool((steps - steps.round()).abs().gt(1e-3).any())
+
+
+def _check_equal_steps(name: str, t: Float[Tensor, " t"]) -> None:
+    """Whether frames lie on the clock of a model that takes one step from each to the next."""
+    gaps = t.double().cpu().diff()
+    # Off by no more of a step than `Rollout` bears: times are of single precision.
+    if len(gaps) and float((gaps.cumsum(dim=0) / gaps.mean() - torch.arange(1, len(t))).abs().max()) > 0.01:
+        raise ValueError(
+            f"The model {name!r} takes equal steps in time, but those of the data are {gaps.min():.4g} to "
+            f"{gaps.max():.4g} long. Resample the trajectories to equal steps, or use vcnef, which takes any times."
+        )
 
 
 def _tuples(value: Any) -> Any:
