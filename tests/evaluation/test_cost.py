@@ -1,13 +1,17 @@
 """Time and memory of a call, and of the classical solver beside a model."""
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 
 from vcnef.data import generate
+from vcnef.data import open as open_data
 from vcnef.evaluation import cost as cost_room
 from vcnef.evaluation import evaluate, peak_memory, time_model
+from vcnef.evaluation.fidelity import measure_fidelities
+from vcnef.evaluation.selections import Selection
 from vcnef.evaluation.tables import number, seconds
 
 
@@ -53,6 +57,25 @@ def test_the_solver_is_timed_beside_the_model(burgers, make_surrogate):
     assert "solver nRMSE" in found.table()
     without = evaluate(surrogate, burgers, solver=False)
     assert without.result.cost.solver_seconds is None
+
+
+def test_the_solver_is_that_of_the_equation_which_the_data_obey(make_surrogate, tmp_path):
+    """The benchmark's files of 2022 do not say that they are; nor do others that keep no attributes."""
+    made = generate(
+        "burgers", samples=2, params={"nu": 0.01}, resolution=32, frames=3, horizon=0.1, seed=0, generation="2022"
+    )
+    published, saved = replace(made, attributes={}), open_data(made.save(tmp_path / "made.nc"))
+    for data in (made, published, saved, replace(made, attributes={"generation": ("2022", None)})):
+        found = evaluate(make_surrogate(data, provenance={}), data, split="all")
+        assert found.result.cost.solver_nrmse < 1e-5
+    wrong = replace(made, attributes={"generation": "documented"})
+    assert evaluate(make_surrogate(wrong, provenance={}), wrong, split="all").result.cost.solver_nrmse > 0.01
+
+
+def test_without_a_parameter_of_the_equation_there_is_no_solver(burgers, make_surrogate):
+    unknown = replace(burgers, params=burgers.params[:, :0], problem=replace(burgers.problem, parameters=(), ranges={}))
+    assert evaluate(make_surrogate(unknown, provenance={}), unknown).result.cost.solver_seconds is None
+    assert measure_fidelities(unknown, Selection(1, (0, 2)), "cpu") == []
 
 
 def test_a_solver_that_takes_too_long_is_left_out_and_said(burgers, make_surrogate, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import isclose
 from types import MappingProxyType
 
 import numpy as np
@@ -15,6 +16,7 @@ from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
 from vcnef.pde.equation import Equation
+from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
 EQUATIONS: Mapping[str, Callable[[str], Equation]] = MappingProxyType(
@@ -44,6 +46,16 @@ def equation(name: str, *, generation: str = "documented") -> Equation:
     if generation not in GENERATIONS:
         raise ValueError(f"There is no generation {generation!r} of {name!r}. {suggestion(generation, GENERATIONS)}")
     return EQUATIONS[name](generation)
+
+
+def generation_of(problem: Problem) -> str:
+    """The generation of the equation that a problem's data obey: only that of Burgers has changed, and its domain.
+
+    It was (−1, 1), from which a stride shifts data a little.
+    """
+    (low, high), *_ = problem.domain
+    old = problem.name == "burgers" and isclose(low, -1.0, abs_tol=0.05) and isclose(high, 1.0, abs_tol=0.05)
+    return "2022" if old else "documented"
 
 
 def solve(

@@ -16,7 +16,7 @@ from vcnef.data import Batch, Scaling
 from vcnef.data.transfer import send
 from vcnef.grid import spacing
 from vcnef.models.interface import TrajectoryModel
-from vcnef.pde import EQUATIONS, Equation, equation, residual, residual_norm
+from vcnef.pde import EQUATIONS, Equation, equation, generation_of, residual, residual_norm
 from vcnef.pde.fluxes import METHODS
 from vcnef.problem import Problem
 from vcnef.training.recipe import Recipe
@@ -186,9 +186,7 @@ def _equation(problem: Problem, generation: str | None) -> Equation:
             f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(EQUATIONS)}. "
             "Name the problem so if it is one of them, or train without physics."
         )
-    if generation is None:
-        generation = "2022" if _is_burgers_of_2022(problem) else "documented"
-    chosen = equation(problem.name, generation=generation)
+    chosen = equation(problem.name, generation=generation or generation_of(problem))
     if problem.channels != chosen.problem.channels or problem.ndim != chosen.problem.ndim:
         raise ValueError(
             f"Problem {problem.name!r} has {problem.ndim} axes and the channels {', '.join(problem.channels)}; its "
@@ -200,12 +198,6 @@ def _equation(problem: Problem, generation: str | None) -> Equation:
             "Train without physics."
         )
     return chosen
-
-
-def _is_burgers_of_2022(problem: Problem) -> bool:
-    """Only Burgers' equation itself changed since; its domain was (−1, 1), from which a stride shifts data a little."""
-    (low, high), *_ = problem.domain
-    return problem.name == "burgers" and isclose(low, -1.0, abs_tol=0.05) and isclose(high, 1.0, abs_tol=0.05)
 
 
 def _check_parameters(chosen: Equation, problem: Problem, constants: Mapping[str, int | float]) -> None:
