@@ -33,6 +33,32 @@ def test_forms_of_an_initial_state(make_surrogate, make_data):
         np.testing.assert_allclose(surrogate.predict(form, **QUESTION), whole[:1], rtol=1e-5)
 
 
+class Elsewhere(torch.Tensor):
+    """A tensor that, as on a GPU, is no NumPy array before it is on the CPU."""
+
+    def numpy(self):
+        raise TypeError("can't convert device type tensor to numpy. Use Tensor.cpu() first.")
+
+    def cpu(self):
+        return self.as_subclass(torch.Tensor)
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "gradient", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_tensors_of_any_device(make_surrogate, make_data, place):
+    def put(values):
+        tensor = torch.as_tensor(values).clone()
+        if place == "elsewhere":
+            return tensor.as_subclass(Elsewhere)
+        return tensor.requires_grad_() if place == "gradient" else tensor.to(place)
+
+    surrogate, data = make_surrogate("cns2d"), make_data("cns2d", samples=2)
+    state, t, nu, x = data.u[:, 0], torch.tensor([0.0, 0.5]), torch.tensor([0.01, 0.02]), data.grid
+    expected = surrogate.predict(state, t, {"eta": nu, "zeta": 0.05}, x)
+    for points in (put(x), (put(x[:, 0, 0]), put(x[0, :, 1]))):
+        u = surrogate.predict(put(state), put(t), {"eta": put(nu), "zeta": 0.05}, points)
+        np.testing.assert_array_equal(u, expected)
+
+
 def test_labelled_initial_states(make_surrogate, make_data):
     surrogate, data = make_surrogate("cns2d"), make_data("cns2d", samples=2)
     fields = dict(zip(data.problem.channels, data.u[:, 0].numpy().transpose(3, 0, 1, 2), strict=True))

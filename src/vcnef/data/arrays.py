@@ -54,10 +54,10 @@ def from_arrays(
 
 
 def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
-    """A tensor of any array of real numbers."""
+    """A tensor on the CPU, of any array of real numbers on any device."""
     try:
         if isinstance(array, Tensor):
-            return array.detach().to(dtype)
+            return array.detach().cpu().to(dtype)
         values = np.asarray(array)
         if values.dtype.kind not in "fiub":
             raise TypeError(f"its type is {values.dtype}")
