@@ -1,5 +1,7 @@
 """The benchmark's layout as others write it and as we do; other formats; several files; streaming."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
@@ -141,6 +143,48 @@ def test_saved_data_come_back_without_loss(make_data, tmp_path, name, suffix):
         assert torch.equal(getattr(again, part), getattr(data, part)), part
     expected = data.problem.to_dict() | {"ranges": again.problem.to_dict()["ranges"]}
     assert again.problem.to_dict() == expected
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_the_test_split_of_saved_data_is_that_of_the_data(make_data, tmp_path, suffix):
+    data = replace(make_data(samples=60), parts=(20, 30, 10), attributes={"generation": "2022", "mach": (0.1, 1.0)})
+    again = open_data(data.save(tmp_path / f"all{suffix}"))
+    assert (again.parts, again.subset) == (data.parts, None)
+    assert again.attributes == {"generation": "2022", "mach": [0.1, 1.0]}
+    assert torch.equal(again.split("test").u, data.split("test").u)
+    stored = open_data([tmp_path / f"all{suffix}"] * 2, stream=True)
+    assert stored.parts == (20, 30, 10) * 2
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_a_saved_split_stays_one(make_data, tmp_path, suffix):
+    train, test = (make_data().split(name).save(tmp_path / f"{name}{suffix}") for name in ("train", "test"))
+    assert open_data(train).subset == "train"
+    with pytest.raises(ValueError, match="already the train split"):
+        open_data(train).split("test")
+    with pytest.raises(ValueError, match=r"cannot be opened together: they are the test split and the train split\."):
+        open_data([train, test])
+    whole = make_data().save(tmp_path / f"whole{suffix}")
+    with pytest.raises(ValueError, match=r"they are no split and the train split\."):
+        open_data([train, whole])
+
+
+def test_the_recipes_of_several_files_do_not_spoil_the_one_they_are_saved_to(make_data, tmp_path):
+    recipes = ({"seed": 1}, {"seed": 2})
+    several = replace(make_data(), attributes={"seed": 1, "recipe": recipes})
+    assert open_data(several.save(tmp_path / "several.hdf5")).attributes == {"seed": 1}
+    one = replace(several, attributes={"recipe": recipes[0]})
+    assert open_data(one.save(tmp_path / "one.hdf5")).attributes == {"recipe": {"seed": 1}}
+
+
+def test_a_note_that_does_not_fit_is_not_believed(make_data, tmp_path):
+    import xarray as xr
+
+    whole = replace(make_data(), parts=(10, 10)).save(tmp_path / "whole.nc")
+    with xr.open_dataset(whole, engine="h5netcdf") as dataset:
+        dataset.isel(sample=slice(7)).to_netcdf(tmp_path / "some.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"some.nc .* the note 'vcnef' counts 10 \+ 10 trajectories, but there are 7"):
+        open_data(tmp_path / "some.nc")
 
 
 def test_a_bare_npy_file(tmp_path):

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from vcnef.data.arrays import from_arrays, make_params
+from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.source import Source
 from vcnef.data.views import View
 from vcnef.problem import Problem
@@ -37,7 +38,8 @@ def describe_npz(path: Path, view: View, params: Params = None) -> Source:
         table = {name: arrays["params"][:, i] for i, name in enumerate(problem.parameters)} if problem else {}
         given = params if params is not None else table
         t, x = (arrays.get(name) for name in ("t", "x"))
-        return _source(path, view, arrays["u"], t=t, x=x, params=given, problem=problem)
+        note = read_note(arrays.get(NOTE))
+        return _source(path, view, arrays["u"], t=t, x=x, params=given, problem=problem, note=note)
 
 
 def describe_netcdf(path: Path, view: View, params: Params = None) -> Source:
@@ -56,7 +58,8 @@ def describe_netcdf(path: Path, view: View, params: Params = None) -> Source:
             box = tuple((float(low), float(high)) for low, high in np.reshape(dataset.attrs["domain"], (-1, 2)))
             periodic = bool(dataset.attrs.get("periodic", 1))
             problem = Problem(str(dataset.attrs.get("problem", path.stem)), channels, tuple(given), box, periodic)
-        return _source(path, view, u, t=t, x=x, params=given, channels=channels, problem=problem)
+        note = read_note(dataset.attrs.get(NOTE))
+        return _source(path, view, u, t=t, x=x, params=given, channels=channels, problem=problem, note=note)
 
 
 @contextmanager
@@ -72,7 +75,9 @@ def speaking_of(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
 
 
-def _source(path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, problem=None) -> Source:
+def _source(
+    path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, problem=None, note=None
+) -> Source:
     """Checks and defaults are those of `from_arrays`, tried on the first trajectory alone."""
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not len(u):
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
@@ -84,7 +89,7 @@ def _source(path: Path, view: View, u: Any, *, params: Any, t=None, x=None, chan
     frames = view.frames(first.t.numpy())
     points = view.points(first.resolution, periodic=known.periodic)
     read = _reader(path, u, (frames, *points))
-    return Source(path, first.t[frames], first.grid[points], table, known, {}, read)
+    return Source(path, first.t[frames], first.grid[points], table, known, read, **understand(note or {}, len(u)))
 
 
 def _reader(path: Path, u: np.ndarray, selection: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from vcnef.data.notes import write_note
 from vcnef.grid import axes
 
 if TYPE_CHECKING:
@@ -79,4 +80,4 @@ def to_dataset(data: Trajectories) -> xr.Dataset:
         if name in dataset.variables:
             dataset[name].attrs["units"] = unit
     box = np.array(problem.domain, dtype=np.float64).ravel()
-    return dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box)
+    return dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box, **write_note(data))

@@ -15,6 +15,7 @@ from torch import Tensor
 from vcnef.data.arrays import box, make_params
 from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
 from vcnef.data.names import FileName, parse_name
+from vcnef.data.notes import NOTE, understand
 from vcnef.data.source import Source, runs
 from vcnef.data.views import View
 from vcnef.problem import Problem
@@ -44,12 +45,12 @@ def describe(path: Path, view: View, params: Mapping[str, float] | None = None) 
             problem = _benchmark_problem(name, path.stem, keys, lines, names)
         _check_complete(file)
         selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
-        attributes = _attributes(file, name)
+        noted = understand(record(file, NOTE) | {"attributes": _attributes(file, name)}, shape[0])
     t = torch.from_numpy(times[selection[0]]).float()
     thin = [torch.from_numpy(line[cut]) for line, cut in zip(lines, selection[1:], strict=True)]
     grid = torch.stack(torch.meshgrid(*thin, indexing="ij"), dim=-1).float()
     read = partial(_read, path, tuple(keys.values()), leading, selection, (len(t), *grid.shape[:-1], len(keys)))
-    return Source(path, t, grid, table, problem, attributes, read)
+    return Source(path, t, grid, table, problem, read, **noted)
 
 
 def _read(path: Path, keys: tuple[str, ...], leading: Any, selection: Any, shape: Any, rows: np.ndarray) -> np.ndarray:

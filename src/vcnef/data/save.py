@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vcnef.data.notes import lasting_attributes, origin, write_note
 from vcnef.grid import axes
 
 if TYPE_CHECKING:
@@ -32,11 +33,12 @@ def save_hdf5(data: Trajectories, path: Path) -> None:
     from vcnef.data.writer import create
 
     lines = [line.cpu().numpy() for line in axes(data.grid)]
-    attributes = {name: value for name, value in data.attributes.items() if name != "recipe"}
-    recipe = data.attributes.get("recipe")
+    attributes = lasting_attributes(data)
+    recipe = attributes.pop("recipe", None)
     if len(data.t) < 2:
         raise ValueError(f"{path} cannot hold {len(data.t)} time; the layout needs two or more.")
-    writer = create(path, data.problem, data.t.cpu().numpy(), lines, data.params.cpu().numpy(), attributes, recipe)
+    t, params = data.t.cpu().numpy(), data.params.cpu().numpy()
+    writer = create(path, data.problem, t, lines, params, attributes, recipe, origin(data))
     rows = max(1, BLOCK_BYTES // max(1, data.u[0].nbytes))
     for first in range(0, len(data), rows):
         writer.write(first, data.u[first : first + rows])
@@ -49,7 +51,8 @@ def save_netcdf(data: Trajectories, path: Path) -> None:
 
 def save_npz(data: Trajectories, path: Path) -> None:
     arrays = {name: getattr(data, name).cpu().numpy() for name in ("u", "t", "params")}
-    np.savez(path, **arrays, x=data.grid.cpu().numpy(), problem=np.array(json.dumps(data.problem.to_dict())))
+    problem = json.dumps(data.problem.to_dict())
+    np.savez(path, **arrays, x=data.grid.cpu().numpy(), problem=problem, **write_note(data))
 
 
 SAVERS = {".hdf5": save_hdf5, ".h5": save_hdf5, ".nc": save_netcdf, ".npz": save_npz}

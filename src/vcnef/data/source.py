@@ -20,6 +20,7 @@ class Source:
     """Everything about the trajectories of one file except the fields, which `read` fetches for chosen rows.
 
     `read` takes sorted, different row numbers and returns float32 fields `[rows t *x c]`, thinned as the view asks.
+    `attributes`, `parts` and `subset` are those of the `Trajectories` that were saved.
     """
 
     path: Path
@@ -27,8 +28,10 @@ class Source:
     grid: Float[Tensor, "*x D"]
     params: Float[Tensor, "n p"]
     problem: Problem
-    attributes: Mapping[str, Any]
     read: Callable[[np.ndarray], np.ndarray]
+    attributes: Mapping[str, Any]
+    parts: tuple[int, ...]
+    subset: str | None
 
     def __len__(self) -> int:
         return len(self.params)
@@ -40,7 +43,7 @@ class Source:
 
 
 def check_alike(sources: Sequence[Source]) -> None:
-    """Files opened together must share channels, parameter names, grid and times."""
+    """Files opened together must share channels, parameter names, grid and times, and be of the same split."""
     first = sources[0]
     for other in sources[1:]:
         pair = f"{other.path} and {first.path} cannot be opened together"
@@ -48,6 +51,9 @@ def check_alike(sources: Sequence[Source]) -> None:
             got, expected = getattr(other.problem, what), getattr(first.problem, what)
             if got != expected:
                 raise ValueError(f"{pair}: their {what} are {list(got)} and {list(expected)}.")
+        if other.subset != first.subset:
+            got, expected = (f"the {each.subset} split" if each.subset else "no split" for each in (other, first))
+            raise ValueError(f"{pair}: they are {got} and {expected}.")
         for what, got, expected in (("points", other.grid, first.grid), ("times", other.t, first.t)):
             if got.shape != expected.shape:
                 sizes = " and ".join(

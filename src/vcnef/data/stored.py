@@ -97,5 +97,6 @@ def store(sources: tuple[Source, ...]) -> StoredTrajectories:
         params=params,
         problem=replace(first.problem, ranges=ranges(first.problem, params)),
         attributes=merge_attributes([source.attributes for source in sources]),
-        parts=tuple(len(source) for source in sources),
+        parts=tuple(size for source in sources for size in source.parts),
+        subset=first.subset,
     )

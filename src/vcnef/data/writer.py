@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 from torch import Tensor
 
+from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
 from vcnef.problem import Problem
 
@@ -69,6 +70,7 @@ def create(
     params: np.ndarray,
     attributes: Mapping[str, Any],
     recipe: Mapping[str, Any] | None = None,
+    note: Mapping[str, Any] | None = None,
 ) -> TrajectoryWriter:
     """A file with everything but the fields, for `len(params)` trajectories; it appears under its name at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -87,9 +89,10 @@ def create(
         for name, column in zip(problem.parameters, params.T, strict=True):
             if (column == column[0]).all():
                 file.attrs[PARAMETER_KEYS.get(name, name)] = float(f"{column[0]:.7g}")
-        if "mach" in attributes:
+        if isinstance(attributes.get("mach"), int | float):
             file.attrs["M"] = float(attributes["mach"])
-        for key, value in (("problem", problem.to_dict()), ("attributes", attributes), ("recipe", recipe)):
+        texts = {"problem": problem.to_dict(), "attributes": attributes, "recipe": recipe, NOTE: note}
+        for key, value in texts.items():
             if value:
                 # Of fixed length: HDF5 keeps other text in a heap, where its bytes are not reproducible.
                 file.attrs[key] = np.bytes_(json.dumps(value, default=str))

@@ -1,0 +1,50 @@
+"""What files note of their trajectories beside the arrays: how they were made, the files and the split they are of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from vcnef.data.trajectories import Trajectories
+
+NOTE = "vcnef"
+"""Under which a file holds them, as JSON."""
+
+
+def origin(data: Trajectories) -> dict[str, Any]:
+    """Of which files and which split trajectories are; empty for those of one whole file."""
+    parts = {"parts": list(data.parts)} if len(data.parts) > 1 else {}
+    return parts | ({"subset": data.subset} if data.subset else {})
+
+
+def lasting_attributes(data: Trajectories) -> dict[str, Any]:
+    """Without the recipes of several files, of which none makes this one, and which outgrow a file's attributes."""
+    attributes = dict(data.attributes)
+    if not isinstance(attributes.get("recipe"), Mapping):
+        attributes.pop("recipe", None)
+    return attributes
+
+
+def write_note(data: Trajectories) -> dict[str, str]:
+    """The note by its name, where there is anything to say."""
+    attributes = lasting_attributes(data)
+    note = origin(data) | ({"attributes": attributes} if attributes else {})
+    return {NOTE: json.dumps(note, default=str)} if note else {}
+
+
+def read_note(text: Any) -> dict[str, Any]:
+    return json.loads(str(text)) if text is not None else {}
+
+
+def understand(note: Mapping[str, Any], samples: int) -> dict[str, Any]:
+    """The `attributes`, `parts` and `subset` of so many trajectories; without them there is one file, and no split."""
+    parts = tuple(note.get("parts", (samples,)))
+    if sum(parts) != samples:
+        # Without the sizes a split would mix what was trained on with what was not.
+        raise ValueError(
+            f"the note {NOTE!r} counts {' + '.join(map(str, parts))} trajectories, but there are {samples}. "
+            "Keep all of them, or remove the note."
+        )
+    return {"attributes": note.get("attributes", {}), "parts": parts, "subset": note.get("subset")}
