@@ -3,13 +3,14 @@
 import errno
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 from vcnef.surrogate import Surrogate
-from vcnef.training import NonFiniteError
+from vcnef.training import NonFiniteError, Recipe, fit
 from vcnef.training.losses import mean_square
 from vcnef.training.objectives import ask
 
@@ -63,6 +64,31 @@ def test_resuming_otherwise_is_refused(fit_quickly, folder, data):
         fit_quickly(out=folder, epochs=2, learning_rate=0.1, arguments={"resume": True})
     with pytest.raises(ValueError, match=r"had 5 steps per epoch; with these data it has 4\. Resume it with the data"):
         fit_quickly(out=folder, epochs=2, train=data.split("train", valid=0.3), arguments={"resume": True})
+
+
+def test_other_data_are_refused(world, data, folder):
+    def resume(data):
+        surrogate = world.make_surrogate(data)
+        splits = data.split("train", valid=0.2), data.split("valid", valid=0.2)
+        return fit(surrogate, *splits, Recipe(epochs=3, batch=4), out=folder, devices="cpu", resume=True)
+
+    with pytest.raises(ValueError, match=r"was begun with other data: field_ranges=\{'u': \[-0.99.* Resume it with"):
+        resume(replace(data, u=100 * data.u))
+    with pytest.raises(ValueError, match=r"was begun with other data: parameters=\['nu'\], not \['mu'\]\. Resume it"):
+        resume(replace(data, problem=replace(data.problem, parameters=("mu",), ranges={})))
+    assert len(resume(data).history) == 3
+
+
+def test_a_state_that_does_not_tell_of_its_data_is_resumed(fit_quickly, folder):
+    record = torch.load(folder / "state.pt", weights_only=True)
+    del record["data"]
+    torch.save(record, folder / "state.pt")
+    assert len(fit_quickly(out=folder, epochs=3, arguments={"resume": True}).history) == 3
+
+
+def test_a_resumed_run_knows_where_its_best_model_is_from(fit_quickly, folder):
+    resumed = fit_quickly(out=folder, epochs=2, arguments={"resume": True})
+    assert resumed.surrogate.provenance == Surrogate.load(folder).provenance
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage"])

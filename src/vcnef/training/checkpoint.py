@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
@@ -14,7 +16,7 @@ from torch.optim import Optimizer
 
 from vcnef.models.interface import TrajectoryModel
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.folder import read_weights, write_whole
+from vcnef.surrogate.folder import CONFIG, read_weights, write_whole
 from vcnef.training.optimisers import Average, load_moments
 from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
@@ -24,6 +26,8 @@ NUMBERS = ("step", "best", "elapsed", "prepared", "counted")
 """What `State` counts, as it is saved."""
 FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
 """What a resumed run may do otherwise; a longer one then follows the longer schedule from where it is."""
+TOLD = ("train", "field_ranges", "times")
+"""What a surrogate's provenance tells of its training data, beside their problem."""
 
 
 @dataclass(eq=False)
@@ -97,7 +101,8 @@ class RunFolder:
         if self.writes:
             surrogate.save(self.path / MODEL)
 
-    def save(self, state: State, recipe: Recipe, steps_per_epoch: int) -> None:
+    def save(self, state: State, terms: Mapping[str, Any]) -> None:
+        """`terms` are those that `terms_of` gives."""
         if not self.writes:
             return
         record = {
@@ -108,23 +113,22 @@ class RunFolder:
             "average": state.average.state_dict() if state.average else None,
             "random": torch.get_rng_state(),
             "random_cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
-            "recipe": asdict(recipe),
-            "steps_per_epoch": steps_per_epoch,
+            **terms,
             **{name: getattr(state, name) for name in (*NUMBERS, "losses")},
         }
         buffer = io.BytesIO()
         torch.save(record, buffer)
         write_whole(self.path / STATE, buffer.getvalue())
 
-    def restore(self, state: State, recipe: Recipe, steps_per_epoch: int) -> bool:
-        """Bring a state to where the run was, and say whether there was one; runs no code from the file."""
+    def restore(self, state: State, surrogate: Surrogate, terms: Mapping[str, Any]) -> None:
+        """Bring a state to where the run was, if there was one; runs no code from the file."""
         path = self.path / STATE
         if not path.is_file():
-            return False
+            return
         device = state.losses.device
         try:
             record = torch.load(path, map_location="cpu", weights_only=True)
-            _check_same(record, recipe, steps_per_epoch, path)
+            _check_same(record, terms, self.path)
             state.model.load_state_dict(record["model"])
             load_moments(state.optimiser, record["optimiser"])
             state.precision.load_state_dict(record["precision"])
@@ -144,7 +148,8 @@ class RunFolder:
         if (self.path / MODEL).is_dir():
             weights = read_weights(self.path / MODEL)
             state.best_weights = {name: value.to(device) for name, value in weights.items()}
-        return True
+        if (self.path / MODEL / CONFIG).is_file():
+            surrogate.provenance |= json.loads((self.path / MODEL / CONFIG).read_text())["provenance"]
 
 
 class ChangedRunError(ValueError):
@@ -159,16 +164,32 @@ def check_unused(folder: Path) -> None:
         )
 
 
-def _check_same(record: dict[str, Any], recipe: Recipe, steps_per_epoch: int, path: Path) -> None:
-    now, then = asdict(recipe), record["recipe"]
-    for name in sorted(now.keys() - FREE_TO_CHANGE):
-        if now[name] != then.get(name):
+def terms_of(recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate) -> dict[str, Any]:
+    """What a run is begun with: its recipe, and what the surrogate says of the data that it was built for."""
+    told = {name: surrogate.provenance[name] for name in TOLD if name in surrogate.provenance}
+    return {
+        "recipe": asdict(recipe),
+        "steps_per_epoch": steps_per_epoch,
+        "data": surrogate.problem.to_dict() | told,
+    }
+
+
+def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
+    for name in sorted(now["recipe"].keys() - FREE_TO_CHANGE):
+        if now["recipe"][name] != then["recipe"].get(name):
             raise ChangedRunError(
-                f"The run in {path.parent} was begun with {name}={then.get(name)!r}; the recipe now has {now[name]!r}. "
-                "Resume it as it was begun, or start a new run."
+                f"The run in {folder} was begun with {name}={then['recipe'].get(name)!r}; the recipe now has "
+                f"{now['recipe'][name]!r}. Resume it as it was begun, or start a new run."
             )
-    if record["steps_per_epoch"] != steps_per_epoch:
+    if then["steps_per_epoch"] != now["steps_per_epoch"]:
         raise ChangedRunError(
-            f"The run in {path.parent} had {record['steps_per_epoch']} steps per epoch; with these data it has "
-            f"{steps_per_epoch}. Resume it with the data it was begun with."
+            f"The run in {folder} had {then['steps_per_epoch']} steps per epoch; with these data it has "
+            f"{now['steps_per_epoch']}. Resume it with the data it was begun with."
         )
+    # States of earlier versions do not tell of their data.
+    for name, before in then.get("data", {}).items():
+        if before != now["data"].get(name):
+            raise ChangedRunError(
+                f"The run in {folder} was begun with other data: {name}={before!r}, not {now['data'].get(name)!r}. "
+                "Resume it with the data it was begun with, or start a new run."
+            )

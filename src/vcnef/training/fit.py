@@ -96,7 +96,7 @@ def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Recor
                 state.begin_epoch()
             state.elapsed, state.prepared = clock.elapsed, clock.prepared
             if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
-                job.folder.save(state, recipe, len(batches))
+                job.folder.save(state, job.terms)
             if clock.asked_to_stop and not done:
                 raise Stopped(_farewell(job, clock))
     return diary.history

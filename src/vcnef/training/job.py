@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from lightning_fabric import Fabric
@@ -12,7 +13,7 @@ from lightning_fabric import Fabric
 from vcnef.data import Batches, Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
 from vcnef.surrogate import Surrogate
-from vcnef.training.checkpoint import RunFolder, State
+from vcnef.training.checkpoint import RunFolder, State, terms_of
 from vcnef.training.devices import share
 from vcnef.training.objectives import Loss, Objective, combine, data_objective
 from vcnef.training.optimisers import Average, build_optimiser
@@ -44,6 +45,8 @@ class Job:
     step: Step
     state: State
     folder: RunFolder
+    terms: dict[str, Any]
+    """What a run that is resumed must have in common with this one."""
 
 
 def prepare(
@@ -72,12 +75,13 @@ def prepare(
     average = Average(model, recipe.ema) if recipe.ema else None
     losses = torch.zeros((), device=device)
     state = State(model, build_optimiser(model, recipe), fabric.strategy.precision, average, losses=losses)
+    terms = terms_of(recipe, len(batches), surrogate)
     if resume:
-        folder.restore(state, recipe, len(batches))
+        folder.restore(state, surrogate, terms)
     loss, optimiser = fabric.setup(Loss(model, objective), state.optimiser)
     step = build_step(fabric, loss, optimiser, recipe, static=getattr(objective, "static", False))
     surrogate.provenance |= {"recipe": asdict(recipe), "torch": torch.__version__}
-    return Job(fabric, surrogate, recipe, batches, judged, step, state, folder)
+    return Job(fabric, surrogate, recipe, batches, judged, step, state, folder, terms)
 
 
 def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) -> Objective:
