@@ -87,8 +87,9 @@ def test_a_state_that_does_not_tell_of_its_data_is_resumed(fit_quickly, folder):
 
 
 def test_a_resumed_run_knows_where_its_best_model_is_from(fit_quickly, folder):
-    resumed = fit_quickly(out=folder, epochs=2, arguments={"resume": True})
-    assert resumed.surrogate.provenance == Surrogate.load(folder).provenance
+    resumed = fit_quickly(out=folder, epochs=2, arguments={"resume": True}).surrogate.provenance
+    saved = Surrogate.load(folder).provenance
+    assert all(resumed[name] == saved[name] for name in ("epoch", "step", "valid_nrmse"))
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage"])
