@@ -143,6 +143,14 @@ def test_fields_that_fade_are_said(make_data, make_surrogate):
     assert not any("faded" in note for note in evaluate(make_surrogate(data), make_data()).notes)
 
 
+def test_predictions_that_diverged_are_not_left_out_where_fields_fade(make_data, make_surrogate):
+    data = make_data(rates=(1.0, 40.0))
+    surrogate = make_surrogate(data, trained=(1.0, 40.0))
+    surrogate.answer = lambda u0, grid, t, params: torch.full((len(u0), len(t), *u0.shape[1:]), torch.nan)
+    (note,) = (note for note in evaluate(surrogate, data).notes if "faded" in note)
+    assert note.endswith("Where it divides by no less than that it is not finite.")
+
+
 def test_the_record_is_json_and_the_table_is_text(make_data, make_surrogate):
     data = make_data(rates=(1.0, 2.0))
     found = evaluate(make_surrogate(data), data, space=(32,), time=(9,))

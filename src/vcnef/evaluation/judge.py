@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection, spell
+from vcnef.evaluation.tables import number
 from vcnef.metrics import Scores
 from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
 
@@ -29,7 +30,8 @@ class Judge:
         self.grid = selection.grid(data)
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
         self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
-        self.floored = torch.full_like(self.per_sample, torch.nan)
+        self.floored = torch.zeros(2, dtype=torch.float64)
+        """Sum and number of the errors where faded frames count as more than they are."""
         self.not_finite = self.faded = 0
         self._scores: dict[int, Scores] = {}
 
@@ -46,7 +48,7 @@ class Judge:
         faded = int(faded_frames(truth, u0).sum())
         # Where all frames are large enough to divide by, both are the same.
         same = not faded and bool(errors.defined.all())
-        self.floored[rows] = (errors if same else floored_nrmse_table(prediction, truth, u0)).mean("b").cpu()
+        self.floored += (errors if same else floored_nrmse_table(prediction, truth, u0)).sums().cpu()
         self.faded += faded
         self.not_finite += int((~prediction.flatten(1).isfinite().all(dim=1)).sum())
         member = self.member[rows]
@@ -96,9 +98,10 @@ class Judge:
             )
         if self.faded:
             frames = self.over_time.numel() * len(self.data.problem.channels)
+            floored = number((self.floored[0] / self.floored[1]).item())
             notes.append(
                 f"In {self.faded:,} of {frames:,} frames {where} fields have faded below {FADED:g} of what they were, "
-                f"and nRMSE divides by them. Where it divides by no less than that it is {self.floored.nanmean():.4g}."
+                f"and nRMSE divides by them. Where it divides by no less than that it is {floored}."
             )
         notes += [
             f"{name} {where} leaves out {count} values, whose targets are zero or constant."

@@ -33,6 +33,10 @@ class Table:
         total = reduce(self.values.where(self.defined, 0.0), pattern, "sum")
         return total / reduce(self.defined.to(total.dtype), pattern, "sum")
 
+    def sums(self) -> Float[Tensor, " 2"]:
+        """Sum and number of the defined entries: over batches, the first by the second is the mean of them all."""
+        return torch.stack([self.values.where(self.defined, 0.0).sum(), self.defined.sum().to(self.values)])
+
     def largest(self, keep: str = "") -> Float[Tensor, "*kept"]:
         """Maximum over the axes not named in `keep`; NaN wins."""
         return reduce(self.values, reduction(self.axes, keep), "max")

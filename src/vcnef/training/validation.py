@@ -26,8 +26,7 @@ def validate(surrogate: Surrogate, batches: Batches, fabric: Fabric) -> float:
         if count > 0:
             u0, truth = batch.u0[:count], batch.u[:count]
             pred = surrogate.answer(u0, batch.grid, batch.t, batch.params[:count])
-            errors = floored_nrmse_table(pred, truth, u0)
-            total += torch.stack([errors.values.where(errors.defined, 0.0).sum(), errors.defined.double().sum()]).cpu()
+            total += floored_nrmse_table(pred, truth, u0).sums().cpu()
             seen += count
     if processes > 1:
         total = fabric.all_reduce(total.to(fabric.device, torch.float32), reduce_op="sum")
