@@ -3,12 +3,14 @@
 import io
 import json
 import warnings
+from copy import copy
 
 import numpy as np
 import pytest
 import torch
 
 from vcnef import metrics
+from vcnef.explorer import Workbench
 from vcnef.explorer.questions import MOST_VALUES
 from vcnef.explorer.states import Shape, make_state
 from vcnef.pde import equation, solve
@@ -82,6 +84,15 @@ def test_without_a_solver_there_is_a_sentence(client):
 def test_no_warning_inside_the_trained_range(client):
     status, answer = client.ask("/api/predict", state=FLAT, params={"nu": 0.1}, points=16)
     assert (status, answer["warnings"]) == (200, [])
+
+
+def test_a_model_of_scattered_points_is_shown_on_a_grid(surrogates):
+    surrogate = copy(surrogates["burgers"])
+    surrogate.provenance = surrogate.provenance | {"grid": "scattered points"}
+    bench = Workbench({"burgers": surrogate})
+    answer = bench.predict(bench.read({"state": FLAT, "params": {"nu": 0.1}, "points": 16}))
+    (warning,) = answer.warnings
+    assert warning.startswith("u0 is given on a uniform grid; the surrogate was trained on scattered points.")
 
 
 @pytest.mark.parametrize(

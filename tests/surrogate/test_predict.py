@@ -5,6 +5,9 @@ import pytest
 import torch
 import xarray as xr
 
+from vcnef.data import from_arrays
+from vcnef.surrogate import Surrogate
+
 QUESTION = {"t": [0.5, 2.0], "params": {"nu": 0.01}}
 
 
@@ -88,9 +91,72 @@ def test_a_finer_grid_and_scattered_points(make_surrogate):
     fine = make_surrogate().predict(np.ones((1, 32, 1)), **QUESTION)
     np.testing.assert_allclose(fine.x, (np.arange(32) + 0.5) / 32, rtol=1e-6)
     points = torch.rand(10, 2)
-    u = make_surrogate("heat").predict(torch.ones(2, 10, 1), 1.0, x=points)
+    with pytest.warns(
+        UserWarning, match="u0 is given on scattered points; the surrogate was trained on a uniform grid"
+    ):
+        u = make_surrogate("heat").predict(torch.ones(2, 10, 1), 1.0, x=points)
     assert u.dims == ("sample", "t", "point", "channel")
     np.testing.assert_allclose(u.y, points[:, 1])
+
+
+def test_one_state_with_its_points(make_surrogate, make_data):
+    surrogate, data = make_surrogate("heat"), make_data("heat")
+    state, lines = data.u[0, 0], (data.grid[:, 0, 0], data.grid[0, :, 1])
+    expected = surrogate.predict(state, 1.0)
+    for points in (lines, [line.tolist() for line in lines], data.grid, data.grid.numpy()):
+        for form in (state, state[..., 0], state[None]):
+            np.testing.assert_allclose(surrogate.predict(form, 1.0, x=points), expected, rtol=1e-5)
+
+
+POINTS = torch.rand(50, 2, generator=torch.Generator().manual_seed(3))
+
+
+def trained_on(x, *shape):
+    """An untrained surrogate of a scalar field at these points."""
+    u = torch.rand(4, 3, *shape, 1, generator=torch.Generator().manual_seed(4))
+    options = {"width": 16, "heads": 2, "depth": 1, "modulations": 1, "patches": ()}
+    return Surrogate.build("vcnef", options, from_arrays(u, x=x), seed=0), u[:, 0]
+
+
+def test_scattered_states_come_with_their_points(recwarn):
+    surrogate, states = trained_on(POINTS, 50)
+    whole = surrogate.predict(states, 1.0, x=POINTS)
+    assert whole.sizes == {"sample": 4, "t": 1, "point": 50, "channel": 1}
+    np.testing.assert_allclose(surrogate.predict(states[..., 0], 1.0, x=POINTS.tolist()), whole, rtol=1e-5)
+    for form in (states[0], states[0, :, 0]):
+        np.testing.assert_allclose(surrogate.predict(form, 1.0, x=POINTS), whole[:1], rtol=1e-5)
+    assert not recwarn.list
+    sentence = r"custom was trained on scattered points, so the shape of u0 does not say .* Pass their coordinates as x"
+    with pytest.raises(ValueError, match=sentence):
+        surrogate.predict(states, 1.0)
+    with pytest.raises(ValueError, match=r"u0 has shape \(2, 4, 50, 1\); .* expects \[sample, point, 1\]"):
+        surrogate.predict(torch.ones(2, 4, 50, 1), 1.0, x=POINTS)
+
+
+def test_an_uneven_grid_is_given(tmp_path, recwarn):
+    x = -torch.cos(torch.pi * (torch.arange(16) + 0.5) / 16)
+    surrogate, states = trained_on(x, 16)
+    surrogate.save(tmp_path)
+    surrogate = Surrogate.load(tmp_path)
+    surrogate.predict(states, 1.0, x=x)
+    assert not recwarn.list
+    with pytest.raises(ValueError, match="custom was trained on an uneven grid, so the shape of u0 does not say where"):
+        surrogate.predict(states, 1.0)
+    with pytest.warns(UserWarning, match="u0 is given on a uniform grid; the surrogate was trained on an uneven grid"):
+        surrogate.predict(states, 1.0, x=torch.linspace(-1, 1, 16))
+
+
+def test_coordinates_of_single_precision_are_uniform(recwarn):
+    surrogate, states = trained_on(1000 + torch.linspace(0.0, 0.5, 128), 128)
+    surrogate.predict(states, 1.0)
+    assert not recwarn.list
+
+
+def test_a_model_that_does_not_know_its_grid(make_surrogate, recwarn):
+    surrogate = make_surrogate()
+    del surrogate.provenance["grid"]
+    surrogate.predict(np.ones((1, 8, 1)), **QUESTION, x=np.linspace(0, 1, 8) ** 1.2)
+    assert not recwarn.list
 
 
 def test_a_single_trained_value_needs_not_be_given(make_surrogate, make_data):
@@ -106,6 +172,11 @@ DOUBTS = {
     ),
     "parameters": ({"params": {"nu": [0.01, 0.3]}}, r"nu is 0.01 to 0.3; the surrogate was trained on 0.001 to 0.1"),
     "state": ({"u0": np.full((1, 8, 1), 3.0)}, r"u0 has u between 3 and 3; in training it was between 0.5.* and 1.5"),
+    "units of x": (
+        {"x": np.linspace(5, 15, 8)},
+        r"x goes from 5 to 15; the surrogate was trained on 0 to 1. Its answer is extrapolated; give u0 on that domain",
+    ),
+    "half the domain": ({"x": np.linspace(0.03, 0.47, 8)}, r"x goes from 0.03 to 0.47; the surrogate was trained on 0"),
     "time": ({"t": [1.0, 3.0]}, r"t goes to 3; the surrogate was trained to 2. The rest is extrapolated"),
 }
 
@@ -117,9 +188,32 @@ def test_extrapolation_is_said(make_surrogate, doubt):
         make_surrogate().predict(**{"u0": np.ones((1, 8, 1)), **QUESTION, **change})
 
 
+def gas(density, pressure):
+    return torch.tensor([density, pressure, 0.5, 0.5]).expand(1, 8, 8, 4)
+
+
+def test_extrapolation_in_the_own_time_of_a_state_is_said(make_surrogate, recwarn):
+    surrogate, small = make_surrogate("cns2d", own_time=True), {"eta": 0.01, "zeta": 0.01}
+    surrogate.predict(gas(1.0, 1.0), 2.0, small)
+    surrogate.predict(gas(0.5, 1.5), 1.0, small)
+    assert not recwarn.list
+    with pytest.warns(
+        UserWarning, match=r"t goes to 2; the surrogate was trained to 1\.1\d* for a state as fast as u0"
+    ):
+        surrogate.predict(gas(0.5, 1.5), 2.0, small)
+    sentence = r"^eta is 0.1, in the own time of its u0 0.1732; the surrogate was trained on 0.00\d* to 0.\d* of that"
+    with pytest.warns(UserWarning, match=sentence):
+        surrogate.predict(gas(1.5, 0.5), 1.0, {"eta": 0.1, "zeta": 0.01})
+    with pytest.warns(UserWarning, match="^eta is 0.2; the surrogate was trained on 0.001 to 0.1") as said:
+        surrogate.predict(gas(1.5, 0.5), 1.0, {"eta": 0.2, "zeta": 0.01})
+    assert len(said) == 1
+
+
 def test_within_what_was_trained_nothing_is_said(make_surrogate, recwarn):
     make_surrogate().predict(np.ones((1, 8, 1)), [0.5, 2.0], {"nu": 0.1})
     make_surrogate().predict(np.ones((1, 8, 1)), [0.5, 2.0], {"nu": 0.001})
+    for points in (np.linspace(0, 1, 8), (np.arange(64) + 0.1) / 64, (np.arange(8) + 0.5)[:, None] / 8):
+        make_surrogate().predict(np.ones((1, len(points), 1)), [0.5, 2.0], {"nu": 0.001}, points)
     assert not recwarn.list
 
 

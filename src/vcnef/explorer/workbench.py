@@ -16,12 +16,12 @@ from torch import Tensor
 from vcnef.explorer.questions import BOUNDS, Ask, model_number, read_ask
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
+from vcnef.grid import cell_centres
 from vcnef.metrics.errors import nrmse_table
 from vcnef.pde import EQUATIONS, Equation, equation
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.inputs import Question, doubts, read_question
-from vcnef.surrogate.instance import check_instance
+from vcnef.surrogate.inputs import Question, read_question
 
 REMEMBERED = 8
 """Answers kept, so that an export or a comparison needs not compute them again."""
@@ -92,14 +92,14 @@ class Workbench:
         surrogate, known = self.surrogates[ask.model], self.equations[ask.model]
         u0 = make_state(ask.shape, surrogate.problem, _fields(surrogate), known, ask.points)
         t = torch.linspace(0.0, ask.last, ask.times, dtype=torch.float64).float()
-        return read_question(surrogate.problem, u0, t, dict(ask.params), None)
+        grid = cell_centres(surrogate.problem.domain, ask.points)
+        return read_question(surrogate.problem, u0, t, dict(ask.params), grid)
 
     def _predicted(self, ask: Ask) -> Answer:
         if (found := self._predictions.get(ask.key())) is not None:
             return found
         surrogate, question = self.surrogates[ask.model], self._question(ask)
-        check_instance(surrogate.provenance.get("instance"), surrogate.problem, question.u0, question.params)
-        said = list(doubts(question, surrogate.problem, surrogate.scaling.horizon, _fields(surrogate)))
+        said = surrogate.check(question)
         tensors = [each.to(surrogate.device) for each in (question.u0, question.grid, question.t, question.params)]
         begun = time.perf_counter()
         u = surrogate.answer(*tensors).cpu()

@@ -1,8 +1,8 @@
-"""What a surrogate is asked: arrays of several forms in, checked tensors and doubts out."""
+"""What a surrogate is asked: arrays of several forms in, checked tensors out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,7 @@ from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, SYNONYMS, TIME
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
-
-MARGIN = 0.1
-"""Fields may leave the range seen in training by this part of it before a doubt is voiced."""
+from vcnef.surrogate.points import UNIFORM, are_scattered
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,39 +28,24 @@ class Question:
     params: Float[Tensor, "b p"]
 
 
-def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any) -> Question:
+def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any, trained: str | None = None) -> Question:
+    """The question in arrays; without `x` the points are those of a uniform grid, if the surrogate was `trained` so."""
     if hasattr(u0, "dims"):
         u0, labels = _unpack(problem, u0)
         x = labels["x"] if x is None else x
         params = labels["params"] if params is None else params
-    states = _states(problem, as_tensor(u0, "u0"), scattered=x is not None)
+    if x is None and trained not in (None, UNIFORM):
+        raise ValueError(
+            f"This surrogate of {problem.name} was trained on {trained}, so the shape of u0 does not say where its "
+            "points are. Pass their coordinates as x."
+        )
+    states = _states(problem, as_tensor(u0, "u0"), scattered=are_scattered(x, problem.ndim))
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
     table = _params(problem, params, len(states))
     if len(states) == 1:
         states = states.expand(len(table), *states.shape[1:])
     return Question(states, _grid(problem, x, tuple(states.shape[1:-1])), _times(t), table)
-
-
-def doubts(
-    question: Question, problem: Problem, horizon: float, fields: Mapping[str, Sequence[float]]
-) -> Iterator[str]:
-    """One sentence for each way in which the question lies outside what was trained."""
-    for name, (low, high) in problem.ranges.items():
-        column, room = question.params[:, problem.parameters.index(name)], 1e-5 * max(abs(low), abs(high))
-        if ((column < low - room) | (column > high + room)).any():
-            asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
-            yield f"{name} is {asked}; the surrogate was trained on {low:g} to {high:g}. Its answer is extrapolated."
-    for channel, (low, high) in fields.items():
-        values = question.u0[..., problem.channels.index(channel)]
-        room = MARGIN * (high - low)
-        if values.min() < low - room or values.max() > high + room:
-            yield (
-                f"u0 has {channel} between {values.min():.4g} and {values.max():.4g}; in training it was between "
-                f"{low:.4g} and {high:.4g}. The answer is extrapolated; check the units of u0."
-            )
-    if (question.t > horizon * (1 + 1e-5)).any():
-        yield f"t goes to {question.t.max():.4g}; the surrogate was trained to {horizon:g}. The rest is extrapolated."
 
 
 def _unpack(problem: Problem, u0: Any) -> tuple[Any, dict[str, Any]]:
@@ -98,9 +81,8 @@ def _unpack(problem: Problem, u0: Any) -> tuple[Any, dict[str, Any]]:
 
 def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "b *x c"]:
     """`[b *x c]` of an array that may lack the sample axis, or the channel axis of a scalar field."""
-    channels, rank = len(problem.channels), problem.ndim
-    if scattered and u0.ndim < rank + 2 and u0.shape[-1] == channels and u0.ndim in (2, 3):
-        rank = 1
+    space = ("point",) if scattered else SPACE[: problem.ndim]
+    channels, rank = len(problem.channels), len(space)
     last = u0.shape[-1] if u0.ndim else 0
     if u0.ndim == rank + 2 and last == channels:
         return u0
@@ -110,10 +92,9 @@ def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "
         return u0[..., None]
     if channels == 1 and u0.ndim == rank:
         return u0[None, ..., None]
-    axes = ", ".join(SPACE[: problem.ndim])
     raise ValueError(
-        f"u0 has shape {tuple(u0.shape)}; this surrogate of {problem.name} expects [sample, {axes}, {channels}] with "
-        f"the channels {', '.join(problem.channels)} last. Add or reorder axes."
+        f"u0 has shape {tuple(u0.shape)}; this surrogate of {problem.name} expects [sample, {', '.join(space)}, "
+        f"{channels}] with the channels {', '.join(problem.channels)} last. Add or reorder axes."
     )
 
 

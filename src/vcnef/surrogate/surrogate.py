@@ -21,10 +21,12 @@ from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
-from vcnef.surrogate.inputs import doubts, read_question
+from vcnef.surrogate.doubts import doubts
+from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
 from vcnef.surrogate.memory import largest_tensor, points_within
+from vcnef.surrogate.points import arrangement
 from vcnef.surrogate.ranges import field_ranges
 
 if TYPE_CHECKING:
@@ -82,7 +84,7 @@ class Surrogate:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         if not model.independent_times:
             _check_equal_steps(name, train.t)
-        provenance = {"train": describe(train), "field_ranges": field_ranges(train)}
+        provenance = {"train": describe(train), "field_ranges": field_ranges(train), "grid": arrangement(train.grid)}
         return cls(model, name, complete, problem, scaling, provenance)
 
     @property
@@ -139,13 +141,13 @@ class Surrogate:
         u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible.
         t: times since `u0`; at 0 the answer is `u0` itself.
         params: by name, {"nu": 0.002}, one value or one per sample; several for one initial state make a sample each.
-        x: coordinates as in `from_arrays`; by default the cell centres of the domain at the resolution of `u0`.
+        x: coordinates as in `from_arrays`; by default the cell centres of the domain at the resolution of `u0`. After
+            training on scattered points or on an uneven grid they must be given.
         memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
         precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them, as is a CPU.
         """
-        question = read_question(self.problem, u0, t, params, x)
-        check_instance(self.provenance.get("instance"), self.problem, question.u0, question.params)
-        for doubt in doubts(question, self.problem, self.scaling.horizon, self.provenance.get("field_ranges", {})):
+        question = read_question(self.problem, u0, t, params, x, self.provenance.get("grid"))
+        for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
         usual = self.model.points_in_flight(self.device)
@@ -154,6 +156,11 @@ class Surrogate:
         u = self.answer(*tensors, points_per_chunk=budget, precision=precision).cpu()
         u[:, question.t == 0] = question.u0[:, None]
         return label(u, question, self.problem)
+
+    def check(self, question: Question) -> list[str]:
+        """Refuse what has no answer; of the rest, a sentence for each way in which it is outside of training."""
+        check_instance(self.provenance.get("instance"), self.problem, question.u0, question.params)
+        return list(doubts(question, self.problem, self.scaling, self.provenance))
 
     def _largest_tensor(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> int:
         """On the way to one time of one sample; looked at once for each kind of field."""

@@ -1,0 +1,95 @@
+"""What a surrogate is asked beyond what it was trained on, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
+
+import torch
+
+from vcnef.data import Scaling
+from vcnef.data.labelled import SPACE
+from vcnef.problem import Problem
+from vcnef.surrogate.inputs import Question
+from vcnef.surrogate.points import SCATTERED, arrangement
+
+MARGIN = 0.1
+"""What was seen in training, of a field, an axis or a network's time, may be left by this part of it."""
+
+
+def doubts(question: Question, problem: Problem, scaling: Scaling, provenance: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each way in which the question lies outside what was trained."""
+    params = _about_own_params(question, problem, scaling) | _about_params(question, problem)
+    yield from params.values()
+    yield from _about_fields(question, problem, provenance.get("field_ranges", {}))
+    yield from _about_points(question, problem, provenance.get("grid"))
+    yield from _about_times(question, scaling)
+
+
+def _about_params(question: Question, problem: Problem) -> dict[str, str]:
+    said = {}
+    for name, (low, high) in problem.ranges.items():
+        column, room = question.params[:, problem.parameters.index(name)], 1e-5 * max(abs(low), abs(high))
+        if ((column < low - room) | (column > high + room)).any():
+            asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
+            trained = f"the surrogate was trained on {low:g} to {high:g}"
+            said[name] = f"{name} is {asked}; {trained}. Its answer is extrapolated."
+    return said
+
+
+def _about_own_params(question: Question, problem: Problem, scaling: Scaling) -> dict[str, str]:
+    """As the network sees them: in the unit of time of each state."""
+    if scaling.own_time is None:
+        return {}
+    scaled = scaling.units(question.u0, question.params).params(question.params)
+    own = scaling.params.unscale(scaled)
+    low, high = scaling.params.unscale(torch.tensor([[-1.0], [1.0]]).expand(2, scaled.shape[1]))
+    said = {}
+    for index, name in enumerate(problem.parameters):
+        row = int(scaled[:, index].abs().argmax())
+        if scaled[row, index].abs() > 1 + MARGIN:
+            asked = f"{question.params[row, index]:.4g}, in the own time of its u0 {own[row, index]:.4g}"
+            trained = f"the surrogate was trained on {low[index]:.4g} to {high[index]:.4g} of that"
+            said[name] = f"{name} is {asked}; {trained}. Its answer is extrapolated."
+    return said
+
+
+def _about_fields(question: Question, problem: Problem, fields: Mapping[str, Any]) -> Iterator[str]:
+    for channel, (low, high) in fields.items():
+        values = question.u0[..., problem.channels.index(channel)]
+        room = MARGIN * (high - low)
+        if values.min() < low - room or values.max() > high + room:
+            yield (
+                f"u0 has {channel} between {values.min():.4g} and {values.max():.4g}; in training it was between "
+                f"{low:.4g} and {high:.4g}. The answer is extrapolated; check the units of u0."
+            )
+
+
+def _about_points(question: Question, problem: Problem, trained: str | None) -> Iterator[str]:
+    """Points are to fill the domain: of the rest u0 says nothing."""
+    grid, here = question.grid, arrangement(question.grid)
+    if trained not in (None, here):
+        yield f"u0 is given on {here}; the surrogate was trained on {trained}. Its answer may be worse there."
+    scattered = (len(grid) ** (1 / problem.ndim),) * problem.ndim
+    sides = scattered if here == SCATTERED else grid.shape[:-1]
+    lines = zip(SPACE, grid.flatten(0, -2).T, problem.domain, sides, strict=False)
+    for name, line, (low, high), side in lines:
+        # The outermost of few points lie well inside.
+        room = max(MARGIN, 1 / side) * (high - low)
+        first, last = float(line.min()), float(line.max())
+        if abs(first - low) > room or abs(last - high) > room:
+            yield (
+                f"{name} goes from {first:.4g} to {last:.4g}; the surrogate was trained on {low:g} to {high:g}. "
+                "Its answer is extrapolated; give u0 on that domain."
+            )
+
+
+def _about_times(question: Question, scaling: Scaling) -> Iterator[str]:
+    last, units = float(question.t.max()), scaling.units(question.u0, question.params)
+    # In its own time, a film that is faster than those of training goes on for longer.
+    further = units.rate is not None and bool(units.times(question.t).max() > 1 + MARGIN)
+    own = scaling.span / float(units.rate.max()) if further else inf
+    if last > min(scaling.horizon, own) * (1 + 1e-5):
+        trained = f"{own:.4g} for a state as fast as u0" if own < scaling.horizon else f"{scaling.horizon:g}"
+        yield f"t goes to {last:.4g}; the surrogate was trained to {trained}. The rest is extrapolated."
