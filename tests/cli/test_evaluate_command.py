@@ -63,6 +63,12 @@ def test_the_model_folder_will_do(vcnef, files, run_folder):
     assert not (run_folder / "model" / "metrics.json").exists()
 
 
+def test_a_parameter_on_the_command_line_leaves_those_of_the_file(vcnef, files, run_folder):
+    code, out, err = vcnef("evaluate", run_folder, "--data", files[0], "--param", "g=9.81", "--no-solver")
+    assert code == 0, err
+    assert "nRMSE" in out
+
+
 def test_a_terminal_gets_tables_with_lines(vcnef, files, run_folder, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")

@@ -106,6 +106,31 @@ def test_parameters_of_the_file_and_of_the_command_line(vcnef, model, expected, 
     np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
 
 
+def test_the_command_line_may_name_what_the_benchmark_layout_does_not(vcnef, model, expected, tmp_path):
+    with h5py.File(tmp_path / "tensor.h5", "w") as file:
+        file["tensor"], file["x-coordinate"] = np.stack([U0[..., 0]] * 3, axis=1), X
+        file["t-coordinate"] = np.arange(4.0)
+    asked = ("predict", model, "--input", tmp_path / "tensor.h5", *ASK, "--out", tmp_path / "pred.npy")
+    assert "The parameter nu is missing" in vcnef(*asked)[2]
+    code, _, err = vcnef(*asked, "--param", "nu=0.01,0.01")
+    assert code == 0, err
+    np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
+
+
+def test_a_gas_without_viscosities_in_its_file_is_told_them(vcnef, tmp_path):
+    channels, told = ("density", "pressure", "vx"), {"eta": np.linspace(0.01, 0.1, 4), "zeta": 0.1}
+    data = from_arrays(np.random.default_rng(0).random((4, 3, 16, 3)), x=X, channels=channels, params=told)
+    Surrogate.build("vcnef", TINY, data, seed=0).save(tmp_path / "model")
+    with h5py.File(tmp_path / "gas.h5", "w") as file:
+        for key, field in zip(("density", "pressure", "Vx"), data.u.unbind(dim=-1), strict=True):
+            file[key] = field.numpy()
+        file["x-coordinate"], file["t-coordinate"] = X, np.arange(4.0)
+    asked = ("predict", tmp_path / "model", "--input", tmp_path / "gas.h5", *ASK, "--out", tmp_path / "pred.npy")
+    assert "give them, e.g. --param eta=0.01 and zeta=0.01" in vcnef(*asked)[2]
+    code, _, err = vcnef(*asked, "--param", "eta=0.01,0.02,0.03,0.04", "--param", "zeta=0.1")
+    assert code == 0, err
+
+
 def test_memory_does_not_change_the_answer(vcnef, model, expected, tmp_path):
     path = write("npz", tmp_path)
     code, _, _ = vcnef("predict", model, "--input", path, *ASK, "--memory", "100KB", "--out", tmp_path / "pred.npy")

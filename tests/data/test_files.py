@@ -78,11 +78,42 @@ def test_attributes_name_the_parameters_of_any_file(tmp_path):
 
 def test_an_unknown_file_opens_with_parameters_that_are_passed(tmp_path):
     write_benchmark(tmp_path / "mine.hdf5")
-    with pytest.raises(ValueError, match=r"mine.hdf5 names its parameters neither .* pass them, e.g. params="):
-        open_data(tmp_path / "mine.hdf5")
     assert open_data(tmp_path / "mine.hdf5", params={"kappa": 2}).problem.ranges == {"kappa": (2.0, 2.0)}
-    bare = open_data(tmp_path / "mine.hdf5", params={})
+    bare = open_data(tmp_path / "mine.hdf5")
     assert (bare.problem.name, bare.params.shape) == ("mine", (10, 0))
+
+
+@pytest.mark.parametrize(("name", "scalar"), [("1D_Burgers_Sols_Nu0.001 (1)", True), ("ReacDiff_Nu0.5_Rho1.0", True),
+                                              ("gas", False)])  # fmt: skip
+def test_parameters_that_must_be_there_are_asked_for(tmp_path, name, scalar):
+    path = tmp_path / f"{name}.hdf5"
+    write_benchmark(path, scalar=scalar)
+    with pytest.raises(ValueError, match=r"names its parameters neither in its attributes .* give them, e.g. --param "):
+        open_data(path)
+    assert open_data(path, params={"eta": 1}).problem.ranges == {"eta": (1.0, 1.0)}
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_given_parameters_join_those_of_the_file_and_replace_them_by_name(make_data, tmp_path, suffix):
+    path = make_data("cns1d", value=0.5).save(tmp_path / f"gas{suffix}")
+    data = open_data(path, params={"g": 9.81, "zeta": 2})
+    assert data.problem.ranges == {"eta": (0.5, 0.5), "zeta": (2.0, 2.0), "g": (9.81, 9.81)}
+    assert data.params[0].tolist() == pytest.approx([0.5, 2.0, 9.81])
+
+
+def test_given_parameters_join_those_of_a_name_of_the_benchmark(tmp_path):
+    path = tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5"
+    write_benchmark(path)
+    assert open_data(path, params={"g": 2}).problem.parameters == ("nu", "g")
+
+
+def test_arrays_of_one_number_per_sample_are_parameters_by_their_name(tmp_path):
+    u, c = ROOT.random((6, 5, 8, 1)), ROOT.random(6)
+    np.savez(tmp_path / "own.npz", u=u, t=np.arange(5.0), x=np.arange(8.0), c=c, g=9.81)
+    data = open_data(tmp_path / "own.npz")
+    assert data.problem.parameters == ("c", "g")
+    assert data.params[:, 0].tolist() == pytest.approx(c.tolist())
+    assert data.problem.ranges["g"] == (9.81, 9.81)
 
 
 def test_a_name_that_contradicts_the_attributes_is_not_believed(tmp_path):

@@ -172,6 +172,27 @@ def test_any_array_is_read_or_refused_in_a_sentence(tmp_path, suffix, array):
     assert data is None or data.u.shape == array.shape
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("params", (4, 1), " has 'params' of shape (4, 1) without names; save each by its own, e.g. nu=params[:, 0]."),
+        ("time", (4,), " has an array 'time' of shape (4,), which is none of u, t, x, "),
+        ("time", (4,), "Did you mean 't'? Rename it, or leave it out."),
+        ("grid", (8, 1), "Did you mean 'x'? Rename it"),
+        ("paramz", (4, 2), "Did you mean 'params'"),
+        ("forcing", (4, 5, 8), " and no parameter, one number or 4. Rename it, or leave it out."),
+    ],
+)
+def test_arrays_of_an_npz_that_are_not_understood(tmp_path, name, shape, message):
+    np.savez(tmp_path / "a.npz", u=np.ones((4, 5, 8, 1)), **{name: np.ones(shape)})
+    assert message in refusal(tmp_path / "a.npz")
+
+
+def test_parameters_without_names_in_the_layout_of_the_benchmark(tmp_path):
+    path = write(tmp_path / NAME, contents() | {"params": np.ones((4, 2))})
+    assert " has 'params', but no attribute 'problem' that names them" in refusal(path)
+
+
 def test_npz_without_u_and_netcdf_without_fields(tmp_path):
     import xarray as xr
 

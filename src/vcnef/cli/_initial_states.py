@@ -18,6 +18,7 @@ STATE_KEYS = ("u0", "u")
 """Names under which a file may hold the states as one array."""
 ONLY_THE_FIRST = 2**31
 """A time stride that no trajectory is as long as."""
+Names = tuple[str, ...]
 
 
 @dataclass
@@ -29,36 +30,38 @@ class InitialStates:
     params: dict[str, Any] = field(default_factory=dict)
 
 
-def read_initial_states(path: Path, problem: Problem) -> InitialStates:
-    """What a file says of initial states; of trajectories the first frame."""
+def read_initial_states(path: Path, problem: Problem, told: Mapping[str, Any]) -> InitialStates:
+    """What a file says of initial states, of trajectories the first frame; parameters that are told replace its own."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}. Give the initial states as --input FILE.")
     if path.suffix not in READERS:
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}. Convert it.")
-    return READERS[path.suffix](path, problem)
+    states = READERS[path.suffix](path, problem, tuple(told))
+    states.params |= told
+    return states
 
 
-def _read_npy(path: Path, problem: Problem) -> InitialStates:
+def _read_npy(path: Path, problem: Problem, told: Names) -> InitialStates:
     with speaking_of(path):
         return InitialStates(_first_frame(np.load(path, mmap_mode="r", allow_pickle=False), problem.ndim))
 
 
-def _read_npz(path: Path, problem: Problem) -> InitialStates:
+def _read_npz(path: Path, problem: Problem, told: Names) -> InitialStates:
     with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
         if "u" in arrays and "problem" in arrays:
-            return _read_trajectories(path, problem)
+            return _read_trajectories(path, problem, told)
         return _from_arrays({name: arrays[name] for name in arrays}, problem)
 
 
-def _read_hdf5(path: Path, problem: Problem) -> InitialStates:
+def _read_hdf5(path: Path, problem: Problem, told: Names) -> InitialStates:
     with speaking_of(path):
         with h5py.File(path, "r") as file:
             trajectories = "t-coordinate" in file
             arrays = {} if trajectories else {name: each[()] for name, each in file.items() if hasattr(each, "shape")}
-        return _read_trajectories(path, problem) if trajectories else _from_arrays(arrays, problem)
+        return _read_trajectories(path, problem, told) if trajectories else _from_arrays(arrays, problem)
 
 
-def _read_netcdf(path: Path, problem: Problem) -> InitialStates:
+def _read_netcdf(path: Path, problem: Problem, told: Names) -> InitialStates:
     import xarray as xr
 
     with speaking_of(path), xr.open_dataset(path, engine="h5netcdf") as dataset:
@@ -69,8 +72,9 @@ def _read_netcdf(path: Path, problem: Problem) -> InitialStates:
     return InitialStates(states, None, params)
 
 
-def _read_trajectories(path: Path, problem: Problem) -> InitialStates:
-    data = open_data(path, time_stride=ONLY_THE_FIRST, stream=False)
+def _read_trajectories(path: Path, problem: Problem, told: Names) -> InitialStates:
+    # Of what is told any number will do here, so that the file need not say it.
+    data = open_data(path, time_stride=ONLY_THE_FIRST, stream=False, params=dict.fromkeys(told, 0.0))
     _check_channels(path, data.problem.channels, problem)
     names = data.problem.parameters
     params = {name: data.params[:, names.index(name)].numpy() for name in problem.parameters if name in names}
@@ -107,7 +111,7 @@ def _check_channels(path: Path, got: tuple[str, ...], problem: Problem) -> None:
         )
 
 
-READERS: dict[str, Callable[[Path, Problem], InitialStates]] = {
+READERS: dict[str, Callable[[Path, Problem, Names], InitialStates]] = {
     ".nc": _read_netcdf,
     ".npy": _read_npy,
     ".npz": _read_npz,

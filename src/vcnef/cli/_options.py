@@ -13,5 +13,7 @@ Space = Annotated[str | None, typer.Option(help="Points along an axis for super-
 Time = Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")]
 Params = Annotated[
     list[str] | None,
-    typer.Option("--param", help="A PDE parameter that files do not name: nu=0.001, or one value for each file."),
+    typer.Option(
+        "--param", help="A PDE parameter that files do not name, or name wrongly: nu=0.001, or one value for each file."
+    ),
 ]

@@ -39,8 +39,7 @@ def predict(
     instants, given = parse_times(times), parse_settings(param or [], "--param")
     check_writable(out)
     surrogate = load_surrogate(run, device)
-    states = read_initial_states(input_path, surrogate.problem)
-    states.params |= given
+    states = read_initial_states(input_path, surrogate.problem, given)
     check_params(surrogate.problem, states.params)
     begun = time.monotonic()
     with plain_warnings():

@@ -18,31 +18,35 @@ from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.source import Source
 from vcnef.data.views import View
 from vcnef.problem import Problem
+from vcnef.suggest import nearest
 
-Params = Mapping[str, float] | None
+ARRAYS = ("u", "t", "x", "params", "problem", NOTE)
+"""What an .npz file holds; every other array is a parameter."""
+MEANT = {"time": "t", "times": "t", "grid": "x", "points": "x", "coordinates": "x", "coords": "x"}
+Params = Mapping[str, float]
 
 
-def describe_npy(path: Path, view: View, params: Params = None) -> Source:
+def describe_npy(path: Path, view: View, params: Params) -> Source:
     """One array `u [n t *x c]`; it is mapped, so that only the frames and points asked for are read."""
     with speaking_of(path):
         u = np.load(path, mmap_mode="r", allow_pickle=False)
-        return _source(path, view, u, params=params or {})
+        return _source(path, view, u, params=params)
 
 
-def describe_npz(path: Path, view: View, params: Params = None) -> Source:
-    """Arrays `u`, and if known `t`, `x`, `params [n p]` and `problem` as `Trajectories.save` writes them."""
+def describe_npz(path: Path, view: View, params: Params) -> Source:
+    """Arrays `u`, and if known `t`, `x` and parameters by name; `params [n p]` and `problem` as `save` writes them."""
     with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
         if "u" not in arrays:
             raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
         problem = Problem.from_dict(json.loads(str(arrays["problem"]))) if "problem" in arrays else None
-        table = {name: arrays["params"][:, i] for i, name in enumerate(problem.parameters)} if problem else {}
-        given = params if params is not None else table
+        u = arrays["u"]
+        given = {**_named_params(arrays, problem, len(u) if u.ndim else 0), **params}
         t, x = (arrays.get(name) for name in ("t", "x"))
         note = read_note(arrays.get(NOTE))
-        return _source(path, view, arrays["u"], t=t, x=x, params=given, problem=problem, note=note)
+        return _source(path, view, u, t=t, x=x, params=given, problem=problem, note=note)
 
 
-def describe_netcdf(path: Path, view: View, params: Params = None) -> Source:
+def describe_netcdf(path: Path, view: View, params: Params) -> Source:
     """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
     import xarray as xr
 
@@ -50,7 +54,7 @@ def describe_netcdf(path: Path, view: View, params: Params = None) -> Source:
 
     with speaking_of(path), xr.open_dataset(path, engine="h5netcdf") as dataset:
         labels = unpack(fields_of(dataset))
-        given = params if params is not None else labels.pop("params")
+        given = {**labels.pop("params"), **params}
         u, t, x = labels["u"], labels["t"], labels["x"]
         channels = labels.get("channels") or (("u",) if u.shape[-1] == 1 else None)
         problem = None
@@ -73,6 +77,24 @@ def speaking_of(path: Path) -> Iterator[None]:
     except (OSError, EOFError, KeyError, IndexError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
         reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
+
+
+def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, samples: int) -> dict[str, np.ndarray]:
+    """The columns of `params`, which `problem` names, and all arrays of one number for each sample or for all."""
+    if "params" in arrays and problem is None:
+        shape = arrays["params"].shape
+        raise ValueError(f"has 'params' of shape {shape} without names; save each by its own, e.g. nu=params[:, 0]")
+    named = {name: arrays["params"][:, i] for i, name in enumerate(problem.parameters)} if problem else {}
+    for name in [each for each in arrays if each not in ARRAYS]:
+        values = arrays[name]
+        if name in MEANT or values.shape not in ((), (samples,)) or values.dtype.kind not in "fiu":
+            hint = f"Did you mean {MEANT[name]!r}?" if name in MEANT else nearest(name, ARRAYS)
+            raise ValueError(
+                f"has an array {name!r} of shape {values.shape}, which is none of {', '.join(ARRAYS)} and no "
+                f"parameter, one number or {samples}.{hint and ' '}{hint} Rename it, or leave it out."
+            )
+        named[name] = values
+    return named
 
 
 def _source(

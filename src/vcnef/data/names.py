@@ -49,6 +49,11 @@ def parse_name(stem: str) -> FileName | None:
     return None
 
 
+def promises_parameters(stem: str) -> bool:
+    """Whether a name begins as the benchmark's do and has the value of a parameter, understood or not."""
+    return re.match(r"(?:[123]D_|ReacDiff_).*(?:beta|Nu|Rho|Eta|Zeta)\d", stem) is not None
+
+
 def public_name(problem: str, params: Mapping[str, Value], initial: Mapping[str, Any], points: int) -> str:
     """The name that the benchmark's scheme gives to a file of these data.
 

@@ -13,7 +13,7 @@ from vcnef.data.stored import StoredTrajectories, store
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.views import View
 
-Reader = Callable[[Path, View, Mapping[str, float] | None], Source]
+Reader = Callable[[Path, View, Mapping[str, float]], Source]
 READERS: dict[str, Reader] = {
     ".hdf5": pdebench.describe,
     ".h5": pdebench.describe,
@@ -37,15 +37,16 @@ def open(
     """Open one file, or several with the same grid, times and channels as one data set.
 
     Strides and the horizon (a physical time) are applied while reading; the rest of a file is never touched.
-    `params` give parameters that a file does not name, one value for all files or one for each. `stream` keeps the
-    fields in their files (True) or reads them now (False); by default whichever the machine's memory allows.
+    `params` are added to the parameters that a file names, or replace them: one value for all files or one for each.
+    `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
+    memory allows.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
     if not paths:
         raise ValueError("There is no file to open; give at least one path.")
     view = View(space_stride, time_stride, horizon)
     sources = tuple(
-        _reader(each)(each, view, values) for each, values in zip(paths, _per_file(params, paths), strict=True)
+        _reader(each)(each, view, values) for each, values in zip(paths, _per_file(params or {}, paths), strict=True)
     )
     stored = store(sources)
     if stream is None:
@@ -69,9 +70,7 @@ def _reader(path: Path) -> Reader:
     return READERS[path.suffix]
 
 
-def _per_file(params: Mapping[str, Any] | None, paths: list[Path]) -> list[dict[str, float] | None]:
-    if params is None:
-        return [None] * len(paths)
+def _per_file(params: Mapping[str, Any], paths: list[Path]) -> list[dict[str, float]]:
     for name, value in params.items():
         if isinstance(value, list | tuple) and len(value) != len(paths):
             raise ValueError(f"params[{name!r}] has {len(value)} values for {len(paths)} files; give one for each.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from vcnef.data.arrays import box, make_params
 from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
-from vcnef.data.names import FileName, parse_name
+from vcnef.data.names import FileName, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
 from vcnef.data.source import Source, runs
 from vcnef.data.views import View
@@ -29,8 +30,8 @@ PARAMETER_KEYS = {"beta": "beta", "nu": "Nu", "eta": "eta", "zeta": "zeta"}
 SCALAR_PROBLEMS = {("beta",): "advection", ("nu",): "burgers"}
 
 
-def describe(path: Path, view: View, params: Mapping[str, float] | None = None) -> Source:
-    """Look at everything in a file but its fields. `params` replace what the file says of its parameters."""
+def describe(path: Path, view: View, params: Mapping[str, float]) -> Source:
+    """Look at everything in a file but its fields. `params` are added to those it names, and replace them."""
     name = parse_name(path.stem) or FileName("", {})
     with reading(path) as file:
         notes = record(file, "problem")
@@ -41,7 +42,7 @@ def describe(path: Path, view: View, params: Mapping[str, float] | None = None) 
         if notes:
             problem, table = _noted_problem(file, notes, shape[0], params)
         else:
-            names, table = make_params(params if params is not None else _values(file, name), shape[0])
+            names, table = make_params(_values(file, path.stem, name, params), shape[0])
             problem = _benchmark_problem(name, path.stem, keys, lines, names)
         _check_complete(file)
         selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
@@ -115,14 +116,12 @@ def _noted_problem(file: h5py.File, notes: Mapping[str, Any], samples: int, give
         problem = Problem.from_dict(notes)
     except (KeyError, TypeError, AttributeError) as error:
         raise FileError(f"has an attribute 'problem' that does not describe one ({error}).") from None
-    if given is not None:
-        names, table = make_params(given, samples)
-        return Problem.from_dict(notes | {"parameters": names, "ranges": {}}), table
     names = problem.parameters
     table = numbers(file, "params")[()] if names else np.zeros((samples, 0))
     if table.shape != (samples, len(names)) or not np.isfinite(table).all():
         raise FileError(f"has 'params' of shape {table.shape}; expected finite ({samples}, {len(names)}) for {names}.")
-    return problem, torch.from_numpy(table.astype(np.float32))
+    names, columns = make_params({**dict(zip(names, table.T, strict=True)), **given}, samples)
+    return replace(problem, parameters=names, ranges={}), columns
 
 
 def _benchmark_problem(
@@ -135,21 +134,26 @@ def _benchmark_problem(
     return Problem(name.problem or fluid or scalar or stem, tuple(keys), parameters, domain, name.periodic)
 
 
-def _values(file: h5py.File, name: FileName) -> dict[str, float]:
-    expected = ("eta", "zeta") if "tensor" not in file else tuple(name.params) or ("beta", "nu")
+def _values(file: h5py.File, stem: str, name: FileName, given: Mapping[str, float]) -> dict[str, float]:
+    """Parameters of a file that does not describe itself; one of an unknown equation may have none."""
+    gas = "tensor" not in file
+    expected = ("eta", "zeta") if gas else tuple(name.params) or ("beta", "nu")
     stored = {each: number(file, PARAMETER_KEYS[each]) for each in expected if PARAMETER_KEYS[each] in file.attrs}
-    if not stored and not name.params:
+    if "params" in file:
+        raise FileError("has 'params', but no attribute 'problem' that names them; save such data with `save`.")
+    if not (stored or name.params or given) and (gas or promises_parameters(stem)):
+        usual = "eta=0.01 and zeta=0.01" if gas else "nu=0.001"
         raise FileError(
             "names its parameters neither in its attributes nor in a file name of the benchmark; "
-            "pass them, e.g. params={'nu': 0.001}, or params={} if there are none."
+            f"give them, e.g. --param {usual}, or as params to vcnef.open."
         )
-    for key in stored.keys() & name.params.keys():
+    for key in (stored.keys() & name.params.keys()) - given.keys():
         if not np.isclose(stored[key], name.params[key], rtol=1e-5, atol=0.0):
             raise FileError(
                 f"has {key} = {stored[key]:g} in its attributes but {name.params[key]:g} in its name; "
-                f"pass the right one as params={{{key!r}: ...}}."
+                f"pass the right one as --param {key}=... or params={{{key!r}: ...}}."
             )
-    return {**name.params, **stored}
+    return {**name.params, **stored, **given}
 
 
 def _attributes(file: h5py.File, name: FileName) -> dict[str, Any]:
