@@ -66,13 +66,16 @@ class Clock:
         return time.monotonic() - self._begun
 
     def agree(self, step: int) -> None:
-        """Read clock and signals after each step; processes that train together follow the first one."""
-        if self._preparing:
-            self._preparing, self.prepared = False, self.prepared + self.elapsed - self._agreed
-        mine = self.elapsed, self.prepared, self._signals.caught
+        """Read clock and signals after each step; processes that train together follow the first one.
+
+        After their first step too, since each took a time of its own to prepare.
+        """
+        first, self._preparing = self._preparing, False
+        elapsed = self.elapsed
+        mine = elapsed, self.prepared + (elapsed - self._agreed if first else 0.0), self._signals.caught
         if self._fabric.world_size == 1:
             self._agreed, self.prepared, self.asked_to_stop = mine
-        elif step % STEPS_BETWEEN_AGREEMENTS == 0:
+        elif first or step % STEPS_BETWEEN_AGREEMENTS == 0:
             self._agreed, self.prepared, self.asked_to_stop = self._fabric.broadcast(mine)
 
     def progress(self, step: int) -> float:
