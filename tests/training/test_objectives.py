@@ -7,6 +7,7 @@ from torch import nn
 from vcnef.data import Batch, Batches, Normaliser, Queries
 from vcnef.metrics import nrmse
 from vcnef.models.interface import Stepper
+from vcnef.models.registry import build
 from vcnef.models.rollout import Rollout
 from vcnef.training import Recipe, combine, data_objective
 from vcnef.training.losses import Relative, mean_square
@@ -122,6 +123,25 @@ def test_a_curriculum_rolls_out_a_prefix(progress, free):
     assert model.stepper.factor.grad != 0
 
 
+def test_a_curriculum_tells_the_time():
+    """MP-PDE with bundles of one frame knows no step without it."""
+    asked = []
+
+    class Late(Doubling):
+        def advance(self, u, grid, params, t):
+            asked.append(t)
+            return super().advance(u, grid, params, t)
+
+    model, batch = Rollout(Late(), steps=8), doubling_batch(frames=9)
+    assert Curriculum(mean_square)(model, batch, 0.5).item() == 0.0
+    *free, forced = asked
+    assert torch.equal(torch.stack(free), (torch.arange(4) / 8)[:, None].expand(-1, 3))
+    assert torch.equal(forced.unflatten(0, (3, 4)), (torch.arange(4, 8) / 8).expand(3, -1))
+    real = build("mp_pde", ndim=1, channels=1, params=1, steps=8, bundle=1, width=20, depth=1)
+    line = torch.arange(8.0)[:, None]
+    assert Curriculum(mean_square)(real, Batch(batch.u0, line, batch.t, batch.params, batch.u), 0.5).isfinite()
+
+
 def test_a_curriculum_disturbs_every_input():
     inputs = []
 
@@ -193,6 +213,14 @@ def test_a_bundle_must_fit_the_frames():
         data_objective(Recipe(unroll="push_forward"), scales([0.0], [1.0], [False]), model, Queries())
     with pytest.raises(ValueError, match="is for models that give one frame at a time; this one gives 5"):
         data_objective(Recipe(unroll="curriculum"), scales([0.0], [1.0], [False]), model, Queries())
+
+
+def test_a_push_forward_chooses_its_starts_itself():
+    with pytest.raises(ValueError, match=r"starts from random frames itself; passes=3 would leave it too few .* Leave"):
+        data_objective(
+            Recipe(unroll="push_forward"), scales([0.0], [1.0], [False]), Rollout(Doubling(), steps=8),
+            Queries(passes=3),
+        )  # fmt: skip
 
 
 def test_a_push_forward_has_one_step_with_gradient():

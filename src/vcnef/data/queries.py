@@ -39,7 +39,8 @@ class Queries:
 
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""
-        needed = max(self.times if self.random_starts else 1, self.passes + 1) + 1
+        # Random starts are to have a choice: the initial frame and the next.
+        needed = self.times + 2 if self.random_starts else self.passes + 2
         if frames < needed:
             raise ValueError(f"The data have {frames} frames; {self} needs at least {needed}.")
 

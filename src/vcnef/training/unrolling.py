@@ -56,15 +56,18 @@ class Curriculum:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         free = min(prefix_length(progress, frames.shape[1]), batch.u.shape[1])
         params = batch.params if model.params else None
+        clock = torch.arange(batch.u.shape[1], device=frames.device, dtype=frames.dtype) / model.steps
         state, answers = batch.u0, []
-        for _ in range(free):
-            state = model.stepper(self._disturb(state), batch.grid, params)
+        for now in clock[:free]:
+            state = model.stepper.advance(self._disturb(state), batch.grid, params, now.expand(len(batch)))[:, 0]
             answers.append(state)
         pred = torch.stack(answers, dim=1)
         if given := batch.u.shape[1] - free:
             inputs = frames[:, free:-1].flatten(0, 1)
             repeated = None if params is None else params.repeat_interleave(given, dim=0)
-            forced = model.stepper(self._disturb(inputs), batch.grid, repeated)
+            forced = model.stepper.advance(
+                self._disturb(inputs), batch.grid, repeated, clock[free:].repeat(len(batch))
+            )[:, 0]
             pred = torch.cat([pred, forced.unflatten(0, (len(batch), given))], dim=1)
         return self.error(pred, batch.u)
 
@@ -121,6 +124,11 @@ def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> No
         raise ValueError(
             f"unroll='push_forward' needs {model.stepper.frames} frames after the initial one, as many as this model "
             f"gives at once; there are {model.steps}. Build the model with smaller bundles, or use unroll='full'."
+        )
+    if unroll == "push_forward" and queries.passes:
+        raise ValueError(
+            f"unroll='push_forward' starts from random frames itself; passes={queries.passes} would leave it too few "
+            "of them. Leave passes out, or use unroll='full'."
         )
     if not queries.consecutive:
         raise ValueError(
