@@ -175,6 +175,16 @@ def test_data_that_do_not_fit(data, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_held_out_values_without_a_logarithm_are_said_before_training(tmp_path):
+    nu = np.r_[0.0, 0.0, np.geomspace(0.01, 1.0, 8)]
+    with pytest.raises(
+        ValueError, match=r"nu is 0, but the model knows nu by its logarithm, as it is trained on 0\.01"
+    ):
+        fit(waves(10), t=T, params={"nu": nu}, out=tmp_path / "run", **TINY)
+    assert not (tmp_path / "run").exists()
+    assert fit(waves(10), t=T, params={"nu": nu[::-1]}, out=tmp_path / "run", **TINY).history
+
+
 def test_files_that_are_streamed_are_thinned_when_they_are_opened(data, tmp_path):
     data.save(tmp_path / "waves.npz")
     stored = open_data(tmp_path / "waves.npz", stream=True)

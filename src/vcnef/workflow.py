@@ -100,6 +100,7 @@ def train(
             f"The data lie on scattered points, but the model {surrogate.name!r} needs a grid. "
             "Use vcnef with model.options.patches=[], or coral."
         )
+    surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)
     if is_first_process():
         config.save(folder / RUN_CONFIG)

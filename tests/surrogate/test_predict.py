@@ -233,6 +233,10 @@ BURGERS = {
         {"params": {"nu": [0.01] * 3}},
         r"params\['nu'\] has shape \(3,\); expected one value or 2, one per sample",
     ),
+    "logarithm": (
+        {"params": {"nu": [0.01, 0.0]}},
+        r"nu is 0, but the model knows nu by its logarithm, as it is trained on 0.001 to 0.1. Give positive values, or",
+    ),
     "negative": (
         {"t": [-1.0, 1.0]},
         r"t is \[-1.0, 1.0\]; expected one or more finite times since u0, none of them neg",
@@ -244,6 +248,7 @@ BURGERS = {
 }
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("mistake", BURGERS)
 def test_what_does_not_fit_is_said(make_surrogate, mistake):
     change, sentence = BURGERS[mistake]

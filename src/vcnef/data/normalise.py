@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from vcnef.data.own_time import OwnTime
+from vcnef.problem import Problem
 
 BLOCK_BYTES = 64 * 2**20
 DECADES = 10.0
@@ -53,7 +54,7 @@ class Normaliser:
         mean = total / count
         std = (squares / count - mean.square()).clamp_min(0.0).sqrt()
         # A channel that never changes is shifted only; single precision would otherwise blow up its noise.
-        std = torch.where(std > 1e-6 * mean.abs().clamp_min(1e-12), std, 1.0)
+        std = torch.where(std > 1e-6 * mean.abs(), std, 1.0)
         return cls(channels, mean.float(), std.float(), in_log)
 
     def normalise(self, u: Float[Tensor, "*n c"]) -> Float[Tensor, "*n c"]:
@@ -98,6 +99,16 @@ class ParameterScale:
         columns = zip(params.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)
         scaled = [((value.log10() if log else value) - centre) / half for value, centre, half, log in columns]
         return torch.stack(scaled, dim=-1) if scaled else params
+
+    def check(self, params: Float[Tensor, "*b p"], problem: Problem) -> None:
+        """Refuse values that have no logarithm where one is taken."""
+        for name, column, log in zip(problem.parameters, params.unbind(dim=-1), self.log, strict=True):
+            if log and (column <= 0).any():
+                low, high = problem.ranges[name]
+                raise ValueError(
+                    f"{name} is {column.min():g}, but the model knows {name} by its logarithm, as it is trained on "
+                    f"{low:g} to {high:g}. Give positive values, or train on such ones too."
+                )
 
     def speeds(self, ranges: Mapping[str, tuple[float, float]]) -> tuple[tuple[float, float, bool], ...]:
         """(a, b, logarithmic) of each parameter p: a + b · scaled, or its exponential, is p / the largest |p|."""

@@ -111,6 +111,7 @@ class Surrogate:
 
         For the last two see `TrajectoryModel.predict`.
         """
+        self.scaling.params.check(params, self.problem)
         units = self.scaling.to(u0.device).units(u0, params)
         scaled, times = units.params(params) if self.model.params else None, units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
@@ -160,6 +161,7 @@ class Surrogate:
     def check(self, question: Question) -> list[str]:
         """Refuse what has no answer; of the rest, a sentence for each way in which it is outside of training."""
         check_instance(self.provenance.get("instance"), self.problem, question.u0, question.params)
+        self.scaling.params.check(question.params, self.problem)
         return list(doubts(question, self.problem, self.scaling, self.provenance))
 
     def _largest_tensor(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> int:
