@@ -1,6 +1,7 @@
 """Whatever is wrong with a file is said in one sentence with the file's name."""
 
 import json
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -217,6 +218,26 @@ def test_files_that_do_not_go_together(tmp_path, change, message):
         assert len(open_data([first, second])) == 8
         return
     with pytest.raises(ValueError, match=f"{second.name} and .*{NAME} cannot be opened together: {message}"):
+        open_data([first, second])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"periodic": False}, "only one of them is periodic"),
+        ({"domain": ((0.0, 1.0625),)}, r"their domains are \(\(0.0, 1.0625\),\) and \(\(0.0, 1.0\),\)"),
+        ({"name": "kdv"}, "they are of kdv and burgers"),
+        ({"name": "second"}, None),  # as the file is called
+    ],
+)
+def test_files_of_other_problems(tmp_path, make_data, change, message):
+    data = make_data("burgers")
+    first = data.save(tmp_path / "first.hdf5")
+    second = replace(data, problem=replace(data.problem, **change)).save(tmp_path / "second.hdf5")
+    if message is None:
+        assert len(open_data([first, second])) == 40
+        return
+    with pytest.raises(ValueError, match=f"second.hdf5 and .*first.hdf5 cannot be opened together: {message}"):
         open_data([first, second])
 
 

@@ -43,25 +43,38 @@ class Source:
 
 
 def check_alike(sources: Sequence[Source]) -> None:
-    """Files opened together must share channels, parameter names, grid and times, and be of the same split."""
+    """Files opened together must be of one problem, on the same grid at the same times, and of the same split."""
     first = sources[0]
     for other in sources[1:]:
-        pair = f"{other.path} and {first.path} cannot be opened together"
-        for what in ("channels", "parameters"):
-            got, expected = getattr(other.problem, what), getattr(first.problem, what)
-            if got != expected:
-                raise ValueError(f"{pair}: their {what} are {list(got)} and {list(expected)}.")
-        if other.subset != first.subset:
-            got, expected = (f"the {each.subset} split" if each.subset else "no split" for each in (other, first))
-            raise ValueError(f"{pair}: they are {got} and {expected}.")
-        for what, got, expected in (("points", other.grid, first.grid), ("times", other.t, first.t)):
-            if got.shape != expected.shape:
-                sizes = " and ".join(
-                    "×".join(map(str, each.shape[: each.ndim - (what == "points")])) for each in (got, expected)
-                )
-                raise ValueError(f"{pair}: they have {sizes} {what}.")
-            if not torch.allclose(got, expected, rtol=1e-5, atol=1e-6):
-                raise ValueError(f"{pair}: their {what} differ, by up to {float((got - expected).abs().max()):.3g}.")
+        for difference in _differences(other, first):
+            raise ValueError(f"{other.path} and {first.path} cannot be opened together: {difference}.")
+
+
+def _differences(other: Source, first: Source) -> Iterator[str]:
+    got, expected = other.problem, first.problem
+    for what in ("channels", "parameters"):
+        if getattr(got, what) != getattr(expected, what):
+            yield f"their {what} are {list(getattr(got, what))} and {list(getattr(expected, what))}"
+    # A file that names no problem is called by its own name, which says nothing.
+    if got.name != expected.name and got.name != other.path.stem and expected.name != first.path.stem:
+        yield f"they are of {got.name} and {expected.name}"
+    for what, here, there in (("points", other.grid, first.grid), ("times", other.t, first.t)):
+        if here.shape != there.shape:
+            sides = ("×".join(map(str, each.shape[: each.ndim - (what == "points")])) for each in (here, there))
+            yield f"they have {' and '.join(sides)} {what}"
+        elif not _close(here, there):
+            yield f"their {what} differ, by up to {float((here - there).abs().max()):.3g}"
+    if got.periodic != expected.periodic:
+        yield "only one of them is periodic"
+    if not _close(torch.tensor(got.domain), torch.tensor(expected.domain)):
+        yield f"their domains are {got.domain} and {expected.domain}"
+    if other.subset != first.subset:
+        splits = (f"the {each.subset} split" if each.subset else "no split" for each in (other, first))
+        yield f"they are {' and '.join(splits)}"
+
+
+def _close(here: Tensor, there: Tensor) -> bool:
+    return here.shape == there.shape and torch.allclose(here, there, rtol=1e-5, atol=1e-6)
 
 
 def runs(rows: np.ndarray) -> Iterator[tuple[int, int, int]]:
