@@ -241,7 +241,9 @@ def _provenance(data: Data, config: Config) -> dict[str, Any]:
         "times": [_short(each) for each in data.t.tolist()],
         **(listed if len(values) <= FEW else {}),
         **({"generated": made} if made else {}),
-        **({} if instance is None else {"instance": describe_instance(instance, data.u[:, 0])}),
+        **(
+            {} if instance is None else {"instance": describe_instance(instance, data.problem, data.u[:, 0], data.grid)}
+        ),
     }
 
 

@@ -68,6 +68,14 @@ def test_an_instance_is_remembered(data, tmp_path, vcnef):
     with pytest.raises(ValueError, match=r"the solution for beta=0\.1 alone, got beta=0\.2\. Train another for it\."):
         surrogate.predict(data.u[2, 0], t=[0.5], params={"beta": 0.2})
 
+    mirrored, moved = data.u[2, 0].flip(0), data.u[2, 0].roll(5, dims=0)
+    for other in (mirrored, moved, moved[::2]):
+        with pytest.raises(ValueError, match=r"trajectory 2 of .*; the u of state 1 has its mean .* but another shape"):
+            surrogate.predict(torch.stack([data.u[2, 0, :: 64 // len(other)], other]), t=[0.5])
+    for name in ("points", "waves"):
+        del surrogate.provenance["instance"][name]  # as in models of earlier versions
+    assert surrogate.predict(moved, t=[0.5]).shape == (1, 1, 64, 1)
+
     path = data.save(tmp_path / "advection.hdf5")
     code, out, err = vcnef("evaluate", tmp_path / "run", "--data", path, "--no-solver", "--device", "cpu")
     assert code == 0, err

@@ -99,7 +99,7 @@ def make_plan(surrogate: Any, data: Any, space: Sequence[int], time: Sequence[in
 def _check_instance(surrogate: Any, data: Any, params: Tensor, plan: Plan) -> None:
     if instance := surrogate.provenance.get("instance"):
         u0 = plan.base.cut(data.read(torch.tensor([0])))[:, 0]
-        check_instance(instance, surrogate.problem, u0, params)
+        check_instance(instance, surrogate.problem, u0, plan.base.grid(data), params)
 
 
 def predict_trajectories(

@@ -160,7 +160,8 @@ class Surrogate:
 
     def check(self, question: Question) -> list[str]:
         """Refuse what has no answer; of the rest, a sentence for each way in which it is outside of training."""
-        check_instance(self.provenance.get("instance"), self.problem, question.u0, question.params)
+        instance = self.provenance.get("instance")
+        check_instance(instance, self.problem, question.u0, question.grid, question.params)
         self.scaling.params.check(question.params, self.problem)
         return list(doubts(question, self.problem, self.scaling, self.provenance))
 
