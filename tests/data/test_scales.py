@@ -51,6 +51,14 @@ def test_a_constant_channel_is_only_shifted(make_data):
     assert Normaliser.fit(data).normalise(data.u)[..., 2].abs().max() < 1e-5
 
 
+def test_a_small_unit_makes_no_channel_constant(make_data):
+    data = make_data("cns1d")
+    u = data.u - data.u.mean()
+    small = Normaliser.fit(replace(data, u=2.0**-90 * u))
+    assert torch.equal(small.std, 2.0**-90 * Normaliser.fit(replace(data, u=u)).std)
+    assert Normaliser.fit(replace(data, u=0 * u)).std.tolist() == [1.0, 1.0, 1.0]
+
+
 def test_parameters_that_span_decades_are_scaled_in_their_logarithm():
     scale = ParameterScale.fit({"nu": (1e-3, 10.0), "beta": (1.0, 3.0), "eta": (0.5, 0.5)})
     assert scale.log == (True, False, False)

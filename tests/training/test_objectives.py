@@ -60,6 +60,15 @@ def test_the_relative_loss_bears_zero_fields_and_zero_errors():
     assert pred.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("unit", [2.0**63, 2.0**-90])
+def test_the_relative_loss_knows_no_units(unit):
+    pred, target = torch.randn(2, 4, 3, 8, 2)
+    here = scales([3.0, 0.5], [2.0, 0.1], [False, True])
+    # Of a channel in its logarithm, a unit is part of the mean.
+    there = scales([3.0 * unit, 40.0], [2.0 * unit, 0.1], [False, True])
+    assert Relative(there)(pred, target) == Relative(here)(pred, target)
+
+
 def test_mean_square_is_a_mean_over_everything():
     assert mean_square(torch.zeros(2, 3, 8, 8, 2), torch.full((2, 3, 8, 8, 2), 2.0)).item() == 4.0
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
@@ -30,15 +31,30 @@ class Relative:
 
     fields: Normaliser
     floor: float = 1e-3
+    _scaled: Normaliser = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_scaled", of_order_one(self.fields))
 
     def __call__(self, pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"]) -> Float[Tensor, ""]:
-        truth = self.fields.denormalise(target)
+        truth = self._scaled.denormalise(target)
         # Over the points as one axis; vector_norm has a gradient of 0, not NaN, where the error is exactly 0.
-        error = (self.fields.denormalise(pred.float()) - truth).flatten(2, -2)
+        error = (self._scaled.denormalise(pred.float()) - truth).flatten(2, -2)
         size = truth.flatten(2, -2).square().mean(dim=2) + (self.floor * self._spread(truth)).square()
         return (error.norm(dim=2) / error.shape[2] ** 0.5 / size.sqrt()).mean()
 
     def _spread(self, truth: Tensor) -> Float[Tensor, " c"]:
         # Of a channel in its logarithm, `std` is a relative spread already.
         scale = truth.flatten(0, -2).abs().mean(dim=0)
-        return self.fields.std * scale.where(self.fields.log, 1.0)
+        return self._scaled.std * scale.where(self._scaled.log, 1.0)
+
+
+def of_order_one(fields: Normaliser) -> Normaliser:
+    """The same scales, with each channel's fields in a unit of their own size: squares of 1e19 overflow.
+
+    A power of two, which rounds nothing; of a channel in its logarithm, e^mean.
+    """
+    unit = torch.maximum(fields.mean.abs(), fields.std).log2().round().exp2()
+    unit = torch.where(fields.log, 1.0, unit)
+    mean = torch.where(fields.log, 0.0, fields.mean / unit)
+    return Normaliser(fields.channels, mean, fields.std / unit, fields.log)
