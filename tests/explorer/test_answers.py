@@ -4,6 +4,7 @@ import io
 import json
 import warnings
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -84,6 +85,17 @@ def test_without_a_solver_there_is_a_sentence(client):
 def test_no_warning_inside_the_trained_range(client):
     status, answer = client.ask("/api/predict", state=FLAT, params={"nu": 0.1}, points=16)
     assert (status, answer["warnings"]) == (200, [])
+
+
+def test_without_a_solver_parameters_are_bounded_by_training(surrogates):
+    surrogate = copy(surrogates["burgers"])
+    surrogate.problem = replace(surrogate.problem, name="flow", ranges={"nu": (2e6, 4e6)})
+    bench = Workbench({"flow": surrogate})
+    (nu,) = bench.models()[0]["parameters"]
+    assert nu["low"] < 2e6 < 4e6 < nu["high"]
+    assert bench.read({"params": {"nu": 3e6}}).params == {"nu": 3e6}
+    with pytest.raises(ValueError, match=r"nu is 5e\+07; expected -4e\+07 to 4e\+07, not too far from training\."):
+        bench.read({"params": {"nu": 5e7}})
 
 
 def test_a_model_of_scattered_points_is_shown_on_a_grid(surrogates):

@@ -20,11 +20,14 @@ MOST_VALUES = 2**22
 """Points · times of one answer."""
 MOST_MODES = 16
 LARGEST = 10.0
-"""Of modes and drawn lines, in units of the largest value in training: a solver's steps shrink as fields grow."""
+"""Of modes, drawn lines and parameters, in units of the largest value in training: a solver's steps shrink as fields
+grow."""
 FURTHEST = 4.0
 """Trained horizons that may be asked for."""
-BOUNDS = {"beta": (-20.0, 20.0), "nu": (0.0, 20.0), "eta": (0.0, 1.0), "zeta": (0.0, 1.0)}
-"""Of parameters, where the solvers are sane; others need only be finite and below a million."""
+SANE = {"beta": (-20.0, 20.0), "nu": (0.0, 20.0), "eta": (0.0, 1.0), "zeta": (0.0, 1.0)}
+"""Parameters with which the solvers work."""
+UNKNOWN = 1e5
+"""Taken for the largest value of a parameter in training where that is not known, or zero."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,17 @@ def model_number(asked: Mapping[str, Any], count: int) -> int:
     return _whole(asked.get("model", 0), "model", 0, count - 1)
 
 
-def read_ask(asked: Mapping[str, Any], number: int, problem: Problem, horizon: float, size: float) -> Ask:
+def parameter_bounds(name: str, problem: Problem, *, solver: bool) -> tuple[float, float]:
+    """Where the solver works, if there is one, and all of training in any case; else some way beyond training."""
+    low, high = problem.ranges.get(name, (0.0, 0.0))
+    most = LARGEST * (max(abs(low), abs(high)) or UNKNOWN)
+    bounds = SANE[name] if solver and name in SANE else (-most, most)
+    return min(low, bounds[0]), max(high, bounds[1])
+
+
+def read_ask(
+    asked: Mapping[str, Any], number: int, problem: Problem, horizon: float, size: float, *, solver: bool
+) -> Ask:
     """The question in a page's JSON; `size` is the largest value that the fields had in training."""
     unknown = set(asked) - {"model", "state", "params", "last", "times", "points", "page", "format"}
     if unknown:
@@ -65,20 +78,21 @@ def read_ask(asked: Mapping[str, Any], number: int, problem: Problem, horizon: f
         raise ValueError(f"The last time is {last:g}; expected more than 0 and at most {FURTHEST * horizon:g}.")
     page = str(asked.get("page", ""))[:64]
     shape = _shape(_mapping(asked.get("state", {}), "state"), problem, LARGEST * size)
-    return Ask(number, shape, _params(asked.get("params", {}), problem), last, times, points, page)
+    return Ask(number, shape, _params(asked.get("params", {}), problem, solver), last, times, points, page)
 
 
-def _params(given: Any, problem: Problem) -> dict[str, float]:
+def _params(given: Any, problem: Problem, solver: bool) -> dict[str, float]:
     values = {}
     for name, value in _mapping(given, "params").items():
         if name not in problem.parameters:
             raise ValueError(
                 f"There is no parameter {name!r} of {problem.name}. {suggestion(name, problem.parameters)}"
             )
-        low, high = BOUNDS.get(name, (-1e6, 1e6))
+        low, high = parameter_bounds(name, problem, solver=solver)
         values[name] = _number(value, name)
         if not low <= values[name] <= high:
-            raise ValueError(f"{name} is {values[name]:g}; expected {low:g} to {high:g}, where the solver works.")
+            why = "where the solver works" if solver else "not too far from training"
+            raise ValueError(f"{name} is {values[name]:g}; expected {low:g} to {high:g}, {why}.")
     return values
 
 

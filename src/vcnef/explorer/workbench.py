@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.explorer.questions import BOUNDS, Ask, model_number, read_ask
+from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_ask
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
 from vcnef.grid import cell_centres
@@ -59,7 +59,8 @@ class Workbench:
         number = model_number(asked, len(self.surrogates))
         surrogate = self.surrogates[number]
         ends = [abs(end) for pair in _fields(surrogate).values() for end in pair]
-        return read_ask(asked, number, surrogate.problem, surrogate.scaling.horizon, max([1.0, *ends]))
+        known = {"horizon": surrogate.scaling.horizon, "size": max([1.0, *ends])}
+        return read_ask(asked, number, surrogate.problem, **known, solver=self.equations[number] is not None)
 
     def predict(self, ask: Ask) -> Answer:
         with self._predicting.take(ask.page):
@@ -186,7 +187,7 @@ def _describe(name: str, surrogate: Surrogate, known: Equation | None) -> dict[s
         "domain": [list(pair) for pair in problem.domain],
         "units": dict(problem.units),
         "channels": [{"name": each, "middle": middle, "half": half} for each, (middle, half) in middles.items()],
-        "parameters": [{"name": each, **_slider(each, problem.ranges.get(each))} for each in problem.parameters],
+        "parameters": [_slider(each, problem, solver=known is not None) for each in problem.parameters],
         "horizon": surrogate.scaling.horizon,
         "solver": known is not None,
         "assumed": {each: known.defaults[each] for each in unasked} if known else {},
@@ -194,8 +195,9 @@ def _describe(name: str, surrogate: Surrogate, known: Equation | None) -> dict[s
     }
 
 
-def _slider(name: str, trained: tuple[float, float] | None) -> dict[str, Any]:
+def _slider(name: str, problem: Problem, *, solver: bool) -> dict[str, Any]:
     """Ends and scale of a slider that goes somewhat beyond the trained values, so that one sees what happens there."""
+    trained = problem.ranges.get(name)
     low, high = trained or (0.0, 1.0)
     logarithmic = low > 0 and (high >= 10 * low or low == high)
     if logarithmic:
@@ -204,6 +206,13 @@ def _slider(name: str, trained: tuple[float, float] | None) -> dict[str, Any]:
     else:
         spare = 0.25 * (high - low) or 1.0
         ends, start = (max(low - spare, 0.0) if low >= 0 else low - spare, high + spare), 0.5 * (low + high)
-    least, most = BOUNDS.get(name, ends)
+    least, most = parameter_bounds(name, problem, solver=solver)
     ends = max(ends[0], least), min(ends[1], most)
-    return {"trained": trained, "low": ends[0], "high": ends[1], "start": start, "logarithmic": logarithmic}
+    return {
+        "name": name,
+        "trained": trained,
+        "low": ends[0],
+        "high": ends[1],
+        "start": start,
+        "logarithmic": logarithmic,
+    }
