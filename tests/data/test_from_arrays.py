@@ -87,6 +87,13 @@ ONES = np.ones((3, 5, 4, 1))
         ({"t": [0, 1, 1, 2, 3]}, "t is not increasing"),
         ({"x": [0.0, 1.0]}, r"x has axes of shape \(\(2,\),\); expected lengths \(4,\)"),
         ({"x": [0.0, 1.0, 0.5, 2.0]}, "4 points that is not increasing"),
+        (
+            {"t": 1e5 + np.arange(5) / 400},
+            r"t has 5 values from 100000.0 to 100000.01, too close .* Subtract the first",
+        ),
+        ({"t": [0, 1, 1 + 1e-9, 2, 3]}, "t has 5 values from 0.0 to 3.0, too close .* leave out values"),
+        ({"x": 4.5e6 + np.arange(4) / 10}, "x has 4 values from 4500000.0 to 4500000.3, too close"),
+        ({"x": 1e6 + np.arange(8).reshape(4, 2) / 10}, "x has 4 values from 1000000.0 to 1000000.6, too close"),
         ({"channels": ("a", "b")}, r"channels are \('a', 'b'\); expected 1 names"),
         ({"channels": "u"}, "channels are 'u'; expected 1 names"),
         ({"params": {"nu": [1.0, 2.0]}}, r"params\['nu'\] has shape \(2,\); expected one value or 3"),
@@ -97,6 +104,12 @@ ONES = np.ones((3, 5, 4, 1))
 def test_messages(arguments, message):
     with pytest.raises(ValueError, match=message):
         from_arrays(**({"u": ONES} | arguments))
+
+
+def test_coordinates_that_single_precision_holds_are_taken():
+    for x in (np.linspace(-1, 1, 2**16), 1e5 + np.arange(4) * 100, np.geomspace(1e-6, 1, 40)):
+        assert from_arrays(np.zeros((1, 2, len(x), 1)), x=x).resolution == x.shape
+    assert from_arrays(ONES, t=2000 + np.arange(5)).t.diff().tolist() == [1.0] * 4
 
 
 def test_the_box_gives_the_points_back_and_is_short_where_noise_alone_makes_it_long():

@@ -58,6 +58,10 @@ def read_or_refused(path):
         ({"t-coordinate": None}, " has no dataset 't-coordinate'"),
         ({"t-coordinate": np.arange(9.0)}, " has 9 times in 't-coordinate' for 5 frames; expected 5 or one more"),
         ({"t-coordinate": np.zeros(6)}, " has 't-coordinate' with values that are too few, not finite or not incr"),
+        (
+            {"t-coordinate": 1.7e9 + np.arange(6)},
+            ": 't-coordinate' has 6 values from 1700000000.0 to 1700000005.0, too",
+        ),
         ({"x-coordinate": np.zeros((8, 2))}, " has 'x-coordinate' of shape (8, 2); expected one list"),
         ({"density": np.ones((4, 8))}, " has fields of different shapes"),
         ({key: np.ones((4, 8)) for key in ("density", "pressure", "Vx")}, "expected [samples, times, 8] beside"),

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcnef.data.precision import check_points_resolved, check_resolved
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
@@ -82,6 +83,7 @@ def make_times(t: Any, frames: int) -> Tensor:
         raise ValueError(f"t has shape {tuple(times.shape)}; expected ({frames},), one time for each frame of u.")
     if not torch.isfinite(times).all() or (times.diff() <= 0).any():
         raise ValueError("t is not increasing and finite; sort the frames by time.")
+    check_resolved(times, "t")
     return times.float()
 
 
@@ -122,8 +124,7 @@ def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
     if tuple(len(line) for line in lines) != shape or any(line.ndim != 1 for line in lines):
         got = tuple(tuple(line.shape) for line in lines)
         raise ValueError(f"x has axes of shape {got}; expected lengths {shape}, the space axes of u.")
-    grid = torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).float()
-    return grid, tuple(box(line.numpy()) for line in lines)
+    return torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).float(), _boxes(lines)
 
 
 def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
@@ -132,9 +133,17 @@ def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
         raise ValueError(f"x has {ndim} coordinates per point; expected 1 to 3, all finite.")
     if points.ndim == ndim + 1:
         lines = [points.movedim(axis, 0).reshape(points.shape[axis], -1, ndim)[:, 0, axis] for axis in range(ndim)]
-        return points.float(), tuple(box(line.numpy()) for line in lines)
+        return points.float(), _boxes(lines)
+    check_points_resolved(points.flatten(0, -2))
     low, high = points.flatten(0, -2).amin(dim=0), points.flatten(0, -2).amax(dim=0)
     return points.float(), tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _boxes(lines: Sequence[Tensor]) -> Domain:
+    domain = tuple(box(line.numpy()) for line in lines)
+    for line in lines:
+        check_resolved(line, "x")
+    return domain
 
 
 def box(line: np.ndarray) -> tuple[float, float]:

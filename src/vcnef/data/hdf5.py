@@ -10,6 +10,9 @@ from typing import Any
 
 import h5py
 import numpy as np
+import torch
+
+from vcnef.data.precision import check_resolved
 
 
 class FileError(ValueError):
@@ -50,6 +53,7 @@ def increasing(file: h5py.File, key: str) -> np.ndarray:
     line = dataset[()].astype(np.float64)
     if len(line) < 2 or not np.isfinite(line).all() or (np.diff(line) <= 0).any():
         raise FileError(f"has {key!r} with values that are too few, not finite or not increasing.")
+    check_resolved(torch.from_numpy(line), repr(key))
     return line
 
 

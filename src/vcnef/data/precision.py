@@ -1,0 +1,41 @@
+"""Coordinates are kept in single precision: whether it tells neighbouring ones apart."""
+
+from __future__ import annotations
+
+from jaxtyping import Float64
+from torch import Tensor
+
+TOLERANCE = 1e-3
+"""Part of the distance between neighbours that rounding may take."""
+
+
+def check_resolved(line: Float64[Tensor, " n"], what: str) -> None:
+    """Refuse increasing coordinates that lie so far from zero that rounding moves them, or makes them equal."""
+    if len(line) < 2:
+        return
+    # A long axis from zero on is rounded too, but nothing is better then.
+    tolerance = min(max(TOLERANCE, 2 * _lost(line - line[0])), 0.5)
+    if _lost(line) > tolerance:
+        _refuse(what, line)
+
+
+def check_points_resolved(points: Float64[Tensor, "n D"]) -> None:
+    """The same of scattered points, by the distance that so many have in their box."""
+    for column in points.unbind(dim=1):
+        spacing = float(column.max() - column.min()) / len(points) ** (1 / points.shape[1])
+        if float((column.float().double() - column).abs().max()) > TOLERANCE * spacing > 0:
+            _refuse("x", column)
+
+
+def _lost(line: Float64[Tensor, " n"]) -> float:
+    """The largest part of a gap that rounding takes or adds."""
+    gaps = line.diff()
+    return float(((line.float().double().diff() - gaps).abs() / gaps).max())
+
+
+def _refuse(what: str, line: Float64[Tensor, " n"]) -> None:
+    low, high = line.min().item(), line.max().item()
+    raise ValueError(
+        f"{what} has {len(line)} values from {low!r} to {high!r}, too close for single precision so far from 0. "
+        f"Subtract the first one, and leave out values that are closer still."
+    )
