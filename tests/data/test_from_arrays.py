@@ -83,6 +83,12 @@ ONES = np.ones((3, 5, 4, 1))
         ({"u": np.array([["a"]])}, "u is not an array of real numbers"),
         ({"u": [[1.0], [2.0, 3.0]]}, "u is not an array of real numbers"),
         ({"u": np.where(np.arange(3)[:, None, None, None] == 1, np.nan, ONES)}, "NaN or infinity in 1 .* first in 1"),
+        ({"u": torch.ones(3, 5, 4, 1, dtype=torch.complex64)}, r"u is not an array of real numbers \(its type is"),
+        (
+            {"u": np.ma.masked_less(ONES * [[1], [-9999], [1], [1]], 0)},
+            r"u is not .* \(15 of its values are masked; fill",
+        ),
+        ({"params": {"nu": np.ma.masked_equal([1, 2, 3], 2)}}, r"params\['nu'\] is not .* \(1 of its values"),
         ({"t": [0.0, 1.0]}, r"t has shape \(2,\); expected \(5,\)"),
         ({"t": [0, 1, 1, 2, 3]}, "t is not increasing"),
         ({"x": [0.0, 1.0]}, r"x has axes of shape \(\(2,\),\); expected lengths \(4,\)"),
@@ -104,6 +110,10 @@ ONES = np.ones((3, 5, 4, 1))
 def test_messages(arguments, message):
     with pytest.raises(ValueError, match=message):
         from_arrays(**({"u": ONES} | arguments))
+
+
+def test_a_mask_that_hides_nothing_is_no_obstacle():
+    assert from_arrays(np.ma.masked_array(ONES, mask=False)).u.shape == ONES.shape
 
 
 def test_coordinates_that_single_precision_holds_are_taken():

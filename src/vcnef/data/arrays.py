@@ -58,7 +58,12 @@ def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tens
     """A tensor on the CPU, of any array of real numbers on any device."""
     try:
         if isinstance(array, Tensor):
+            if array.is_complex():
+                raise TypeError(f"its type is {array.dtype}")
             return array.detach().cpu().to(dtype)
+        if np.ma.is_masked(array):
+            # What lies under a mask is no measurement, and often a number like -9999.
+            raise TypeError(f"{np.ma.count_masked(array)} of its values are masked; fill or remove them")
         values = np.asarray(array)
         if values.dtype.kind not in "fiub":
             raise TypeError(f"its type is {values.dtype}")
