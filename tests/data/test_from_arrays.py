@@ -112,6 +112,18 @@ def test_messages(arguments, message):
         from_arrays(**({"u": ONES} | arguments))
 
 
+@pytest.mark.parametrize("indexing", ["bent", "xy"])
+def test_a_grid_that_is_no_product_of_axes(indexing):
+    axes, u = (np.linspace(0, 1, 4), np.linspace(0, 1, 4)), np.ones((2, 3, 4, 4, 1))
+    grid = np.stack(np.meshgrid(*axes, indexing="xy" if indexing == "xy" else "ij"), axis=-1)
+    grid[..., 0] += 0.1 * grid[..., 1] if indexing == "bent" else 0.0
+    with pytest.raises(
+        ValueError, match=r"x of shape \(4, 4, 2\) is no product of axes .* scattered points: x.reshape"
+    ):
+        from_arrays(u, x=grid)
+    assert from_arrays(u.reshape(2, 3, -1, 1), x=grid.reshape(-1, 2)).grid.shape == (16, 2)
+
+
 def test_a_mask_that_hides_nothing_is_no_obstacle():
     assert from_arrays(np.ma.masked_array(ONES, mask=False)).u.shape == ONES.shape
 

@@ -138,10 +138,22 @@ def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
         raise ValueError(f"x has {ndim} coordinates per point; expected 1 to 3, all finite.")
     if points.ndim == ndim + 1:
         lines = [points.movedim(axis, 0).reshape(points.shape[axis], -1, ndim)[:, 0, axis] for axis in range(ndim)]
+        _check_product(points, lines)
         return points.float(), _boxes(lines)
     check_points_resolved(points.flatten(0, -2))
     low, high = points.flatten(0, -2).amin(dim=0), points.flatten(0, -2).amax(dim=0)
     return points.float(), tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _check_product(points: Tensor, lines: Sequence[Tensor]) -> None:
+    """Refuse a grid that its axes do not tell: files, labels, pictures and stencils know no other."""
+    steps = torch.stack([(line[-1] - line[0]).abs() / max(1, len(line) - 1) for line in lines])
+    mesh = torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1)
+    if ((points - mesh).abs() > 1e-3 * steps).any():
+        raise ValueError(
+            f"x of shape {tuple(points.shape)} is no product of axes in the order of u; expected np.meshgrid(..., "
+            f"indexing='ij'). If it is bent, give scattered points: x.reshape(-1, {len(lines)}), and u likewise."
+        )
 
 
 def _boxes(lines: Sequence[Tensor]) -> Domain:
