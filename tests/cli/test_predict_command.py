@@ -193,6 +193,12 @@ def bad_files(folder):
         ({"--out": "pred.csv"}, "pred.csv has the suffix '.csv'; expected one of .nc, .npy, .npz, .hdf5, .h5."),
         ({"--out": "ic.npy/pred.nc"}, "Could not write ic.npy/pred.nc: "),
         ({"--out": "folder.nc"}, "folder.nc is a folder; expected a file."),
+        (
+            {"--out": "pred.hdf5", "--times": "0.5"},
+            "pred.hdf5 cannot hold a single time; its layout needs two or more.",
+        ),
+        ({"--out": "pred.hdf5", "--times": "0.5,0.1"}, "pred.hdf5 cannot hold times that do not increase. Sort them"),
+        ({"--out": "pred.npz", "--times": "0.1,0.1"}, "pred.npz cannot hold times that do not increase. Sort them in"),
         ({"--memory": "lots"}, "memory_limit is 'lots'; expected a size such as '2GB'"),
         ({"--precision": "fp8"}, "precision is 'fp8'; expected one of 'fp32', 'tf32', 'bf16', 'fp16'"),
         (
@@ -215,6 +221,37 @@ def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, model, tmp_path, monke
     assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "pred.nc").exists()
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory):
+    """An untrained model of a field on a plane."""
+    data = from_arrays(np.random.default_rng(0).random((4, 3, 8, 8, 1)))
+    folder = tmp_path_factory.mktemp("plane")
+    Surrogate.build("vcnef", TINY | {"patches": ()}, data, seed=0).save(folder / "model")
+    return folder, data
+
+
+def test_one_state_with_its_whole_grid(vcnef, plane, tmp_path):
+    folder, data = plane
+    np.savez(tmp_path / "ic.npz", u0=data.u[0, 0], x=data.grid)
+    code, out, err = vcnef("predict", folder, "--input", tmp_path / "ic.npz", *ASK, "--out", tmp_path / "pred.npz")
+    assert (code, err) == (0, "")
+    assert "1 sample × 5 t × 8 x × 8 y × 1 channel" in out
+    assert open_data(tmp_path / "pred.npz").u.shape == (1, 5, 8, 8, 1)
+
+
+def test_scattered_points_go_where_they_can(vcnef, plane, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("ic.npz", u0=np.full((20, 1), 0.5), x=np.random.default_rng(0).random((20, 2)))
+    for name in ("pred.nc", "pred.npz", "pred.npy"):
+        code, out, _ = vcnef("predict", plane[0], "--input", "ic.npz", *ASK, "--out", name)
+        assert code == 0
+        assert "1 sample × 5 t × 20 point × 1 channel" in out
+    monkeypatch.setattr(Surrogate, "predict", None)
+    code, _, err = vcnef("predict", plane[0], "--input", "ic.npz", *ASK, "--out", "pred.hdf5")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "pred.hdf5 cannot hold scattered points; its layout is of grids. Write .nc, .npz or .npy." in err
 
 
 def test_a_checkpoint_that_does_not_fit(vcnef, model, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +16,27 @@ from vcnef.problem import Problem
 if TYPE_CHECKING:
     import xarray
 
+GRIDS = (".hdf5", ".h5")
+"""The benchmark's layout."""
 
-def check_writable(path: Path) -> None:
-    """Whether a file of this name can be written, before anything is computed."""
+
+def check_writable(path: Path, times: Sequence[float]) -> None:
+    """Whether a file of this name can be written and hold such times, before anything is computed."""
     if path.suffix not in WRITERS:
         known = ", ".join(WRITERS)
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {known}. Name the file so.")
+    layout = path.suffix in GRIDS
+    if layout and len(times) < 2:
+        raise ValueError(f"{path} cannot hold a single time; its layout needs two or more. Write .nc, .npz or .npy.")
+    if (layout or path.suffix == ".npz") and (np.diff(np.float32(times)) <= 0).any():
+        raise ValueError(f"{path} cannot hold times that do not increase. Sort them in --times, or write .nc or .npy.")
     check_place(path, "--out")
+
+
+def check_points(path: Path, scattered: bool) -> None:
+    """Whether a file of this name can hold such points."""
+    if scattered and path.suffix in GRIDS:
+        raise ValueError(f"{path} cannot hold scattered points; its layout is of grids. Write .nc, .npz or .npy.")
 
 
 def write_prediction(path: Path, u: xarray.DataArray, problem: Problem) -> None:

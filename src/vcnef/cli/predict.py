@@ -32,15 +32,17 @@ def predict(
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
     from vcnef.cli._initial_states import read_initial_states
-    from vcnef.cli._predictions import check_writable, write_prediction
+    from vcnef.cli._predictions import check_points, check_writable, write_prediction
     from vcnef.cli._settings import parse_settings, parse_times
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
+    from vcnef.surrogate.points import are_scattered
 
     instants, given = parse_times(times), parse_settings(param or [], "--param")
-    check_writable(out)
+    check_writable(out, instants)
     surrogate = load_surrogate(run, device)
     states = read_initial_states(input_path, surrogate.problem, given)
     check_params(surrogate.problem, states.params)
+    check_points(out, are_scattered(states.x, surrogate.problem.ndim))
     begun = time.monotonic()
     with plain_warnings():
         u = surrogate.predict(

@@ -57,8 +57,10 @@ def report(
     if not runs:
         raise ValueError("There is no run to report on; name run folders, e.g. `vcnef report runs/a`.")
     finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time")}
-    if not files and any(finer.values()):
-        raise ValueError("--space and --time need data to judge the runs on; give files, e.g. --data burgers.hdf5.")
+    if not files and (any(finer.values()) or split != "test"):
+        raise ValueError(
+            "--space, --time and --split need data to judge the runs on; give files, e.g. --data burgers.hdf5."
+        )
     # Whatever can be refused is refused before a model is judged.
     folders = [locate(run) for run in runs]
     _check_data(folders, files)
