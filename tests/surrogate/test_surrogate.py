@@ -220,3 +220,8 @@ def test_own_time_is_for_models_that_answer_at_any_time(make_surrogate):
         make_surrogate(model="fno", options={"width": 4, "modes": 2}, own_time=True)
     with pytest.raises(ValueError, match="clocks go by parameters, own_time makes those rates the unit of time"):
         make_surrogate(options={"width": 16, "heads": 2, "clocks": 4}, own_time=True)
+
+
+def test_own_time_is_a_scale(make_surrogate):
+    with pytest.raises(ValueError, match="own_time is true, but normalise is false. Set normalise, or leave out own_t"):
+        make_surrogate(own_time=True, normalise=False)

@@ -73,6 +73,8 @@ class Surrogate:
         problem = train.problem
         if own_time and options.get("clocks"):
             raise ValueError("clocks go by parameters, own_time makes those rates the unit of time. Leave out one.")
+        if own_time and not normalise:
+            raise ValueError("own_time is true, but normalise is false. Set normalise, or leave out own_time.")
         scaling = Scaling.fit(train, log, own_time=own_time) if normalise else _identity(train)
         complete = dict(options) | _facts(name, options, train, scaling)
         sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
