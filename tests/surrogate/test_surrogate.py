@@ -223,5 +223,7 @@ def test_own_time_is_for_models_that_answer_at_any_time(make_surrogate):
 
 
 def test_own_time_is_a_scale(make_surrogate):
-    with pytest.raises(ValueError, match="own_time is true, but normalise is false. Set normalise, or leave out own_t"):
+    with pytest.raises(
+        ValueError, match=r"own_time is true, but normalise is false. Set normalise, or leave out own_t"
+    ):
         make_surrogate(own_time=True, normalise=False)
