@@ -25,7 +25,7 @@ MAY_USE = {
     "data": {"pde"},
     "surrogate": {"models", "data"},
     "training": {"kernels", "models", "data", "metrics", "pde", "surrogate"},
-    "evaluation": {"models", "data", "metrics", "pde", "surrogate"},
+    "evaluation": {"models", "data", "metrics", "pde", "surrogate", "packaged"},
     "plots": set(),
     "report": {"plots"},
     "explorer": {"surrogate", "pde", "metrics"},

@@ -1,10 +1,14 @@
 """Data that do not fit the model are named, with both sides."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+import torch
 
+from vcnef.data import generate
 from vcnef.evaluation import evaluate
+from vcnef.workflow import load
 
 
 def test_other_channels(make_data, make_surrogate):
@@ -41,6 +45,41 @@ def test_data_of_another_kind_are_judged_with_a_note(make_data, make_surrogate):
         "The generation of these data is documented, that of training was 2022: the model was not made for them.",
         "The domain of these data is (-1, 1), that of training was (0, 1): the model was not made for them.",
     )
+
+
+def test_a_run_a_folder_or_a_packaged_name_will_do(make_data, make_surrogate, tmp_path):
+    data = make_data()
+    surrogate = make_surrogate(data)
+    assert evaluate(SimpleNamespace(surrogate=surrogate), data).result.value("nrmse") == pytest.approx(0.1, rel=1e-5)
+    burgers = generate("burgers", samples=2, params={"nu": 0.01}, resolution=32, frames=3, horizon=0.1, seed=0)
+    packaged = load("burgers")
+    packaged.save(tmp_path)
+    found = [evaluate(each, burgers, split="all", solver=False) for each in (packaged, "burgers", tmp_path)]
+    assert len({each.result.value("nrmse") for each in found}) == 1
+
+
+def test_data_that_are_no_trajectories(make_data, make_surrogate):
+    data = make_data()
+    surrogate = make_surrogate(data)
+    with pytest.raises(ValueError, match=r"to judge on, got ndarray\. Make them of arrays with vcnef\.from_arrays"):
+        evaluate(surrogate, data.u.numpy())
+    with pytest.raises(ValueError, match=r"got the path 'test\.hdf5'\. Open it with vcnef\.open"):
+        evaluate(surrogate, "test.hdf5")
+    with pytest.raises(ValueError, match=r"The data have 1 frame, which is the initial state; expected later ones"):
+        evaluate(surrogate, replace(data, u=data.u[:, :1], t=data.t[:1]), split="all")
+
+
+def test_scattered_points_have_no_edges_and_no_waves(make_data, make_surrogate):
+    line = make_data(rates=(1.0, 2.0), points=16)
+    places = torch.rand(16, 2)
+    problem = replace(line.problem, domain=((0.0, 1.0),) * 2)
+    data = replace(line, grid=places, problem=problem)
+    surrogate = make_surrogate(data, provenance={"resolution": [16], "times": [k / 4 for k in range(5)]})
+    found = evaluate(surrogate, data, time=(9,))
+    assert {"nrmse", "rmse", "conserved"} < found.result.scores["overall"].keys()
+    assert not any("rmse_" in name or name == "brmse" for name in found.result.scores["overall"])
+    assert any(note.startswith("Points are scattered: bRMSE and fRMSE") for note in found.notes)
+    assert "bRMSE" not in found.table().split("Note:")[0]
 
 
 def test_another_split(make_data, make_surrogate):

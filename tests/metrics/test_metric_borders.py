@@ -108,6 +108,14 @@ def test_shapes_that_differ_are_both_named(metric):
 
 
 @pytest.mark.usefixtures("unchecked")
+@pytest.mark.parametrize("metric", [*PAIRS, metrics.frmse, metrics.correlation, metrics.Scores().update])
+def test_arrays_are_to_be_tensors(metric):
+    u = torch.zeros(2, 3, 8, 1)
+    with pytest.raises(TypeError, match=r"The target is of type ndarray; expected a tensor\. Convert it with torch"):
+        metric(u, u.numpy())
+
+
+@pytest.mark.usefixtures("unchecked")
 def test_other_messages():
     u = torch.ones(2, 4, 8, 1)
     with pytest.raises(ValueError, match=r"Expected non-empty fields .* got \(4, 8, 1\)\. Add axes"):

@@ -12,7 +12,16 @@ from torch import Tensor
 
 from vcnef.evaluation.cost import device_name, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
-from vcnef.evaluation.inputs import Report, blocks, choose_judged, differences, matching_params, place
+from vcnef.evaluation.inputs import (
+    Report,
+    as_surrogate,
+    blocks,
+    check_trajectories,
+    choose_judged,
+    differences,
+    matching_params,
+    place,
+)
 from vcnef.evaluation.judge import Judge
 from vcnef.evaluation.record import Evaluation, Group, Result
 from vcnef.evaluation.selections import Selection, as_trained, finer_in_space, finer_in_time
@@ -36,8 +45,11 @@ def evaluate(
     `space` and `time` add zero-shot super-resolution: points along the first axis and frames (the initial one
     included) at which the same trajectories are predicted and judged. The data must then be opened at full
     resolution. Both keep the horizon of training. With `solver`, the classical solver of a known equation is timed
-    beside the model, on the same device and trajectories.
+    beside the model, on the same device and trajectories. In place of a surrogate, the run that `fit` returned, the
+    folder of a run or model, or the name of a packaged model will do.
     """
+    surrogate = as_surrogate(surrogate)
+    check_trajectories(data)
     judged, split, about_split = choose_judged(surrogate, data, split)
     params = matching_params(surrogate.problem, judged)
     surrogate, device = place(surrogate, device)
@@ -106,6 +118,8 @@ def predict_trajectories(
     surrogate: Any, data: Any, rows: Sequence[int], *, device: torch.device | str | None = None
 ) -> tuple[Selection, Float[Tensor, "b t *x c"], Float[Tensor, "b t *x c"]]:
     """Truth and prediction of some trajectories at the resolution and times of training, for figures."""
+    surrogate = as_surrogate(surrogate)
+    check_trajectories(data)
     params = matching_params(surrogate.problem, data)
     surrogate, device = place(surrogate, device)
     selection, _ = as_trained(surrogate, data)

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.data import StoredTrajectories, Trajectories
 from vcnef.data.instance import pick_instance
+from vcnef.packaged import locate
+from vcnef.surrogate import Surrogate
 
 BLOCK_BYTES = 2**29
 """Of fields at full resolution that are read at once."""
 
 Report = Callable[[str, int, int], None]
 """Called with a label, the amount done and the total."""
+
+
+def as_surrogate(given: Any) -> Any:
+    """A surrogate, that of a run, or the one in a folder or of a packaged model's name."""
+    if isinstance(given, str | Path):
+        return Surrogate.load(locate(given))
+    return getattr(given, "surrogate", given)
+
+
+def check_trajectories(data: Any) -> None:
+    """Whether there is something to predict."""
+    if isinstance(data, str | Path):
+        raise ValueError(f"Expected trajectories to judge on, got the path {str(data)!r}. Open it with vcnef.open.")
+    if not isinstance(data, Trajectories | StoredTrajectories):
+        raise ValueError(
+            f"Expected trajectories to judge on, got {type(data).__name__}. "
+            "Make them of arrays with vcnef.from_arrays(u, t=t, x=x, params=params)."
+        )
+    if len(data.t) < 2:
+        raise ValueError(
+            f"The data have {len(data.t)} frame, which is the initial state; expected later ones to judge on. "
+            "Give whole trajectories."
+        )
 
 
 def choose_split(data: Any, split: str) -> Any:

@@ -15,6 +15,7 @@ from vcnef.evaluation.selections import Selection, spell
 from vcnef.evaluation.tables import number
 from vcnef.metrics import Scores
 from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
+from vcnef.metrics.scores import ON_GRIDS, STANDARD
 
 BAND = {"low": 10, "high": 90}
 """Percentiles of the trajectories."""
@@ -28,11 +29,13 @@ class Judge:
         self.selection, self.data, self.member = selection, data, member
         self.t = selection.times(data)
         self.grid = selection.grid(data)
+        self.scattered = self.grid.ndim != self.grid.shape[-1] + 1
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
         self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
         self.floored = torch.zeros(2, dtype=torch.float64)
         """Sum and number of the errors where faded frames count as more than they are."""
         self.not_finite = self.faded = 0
+        self._names = [name for name in STANDARD if name not in ON_GRIDS] if self.scattered else None
         self._scores: dict[int, Scores] = {}
 
     def update(
@@ -54,7 +57,7 @@ class Judge:
         member = self.member[rows]
         for group in member.unique().tolist():
             # The predictions hold the queried times only, so every frame is judged.
-            scores = self._scores.setdefault(group, Scores(initial_frames=0))
+            scores = self._scores.setdefault(group, Scores(self._names, initial_frames=0))
             chosen = (member == group).to(u.device)
             scores.update(prediction[chosen], truth[chosen])
 
@@ -91,6 +94,10 @@ class Judge:
         """What went wrong, in sentences."""
         where = f"on {spell(self.grid.shape[:-1])} points and {len(self.selection.frames)} times"
         notes = []
+        if self.scattered:
+            notes.append(
+                "Points are scattered: bRMSE and fRMSE, which need the edges and waves of a grid, are left out."
+            )
         if self.not_finite:
             notes.append(
                 f"{self.not_finite} of {len(self.data)} predictions {where} are not finite; "

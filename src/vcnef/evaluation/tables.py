@@ -95,24 +95,28 @@ def _over_time(evaluation: Any) -> Section:
 
 
 def _finer(title: str, what: str, results: Sequence[Any], base: Any, label: Any) -> Section:
-    rows = []
+    rows, short = [], _short(base)
     for result in results:
         change = result.change.get("nrmse")
         same = result.resolution == base.resolution and result.frames == base.frames
         changed = "–" if change is None or not isfinite(change) else f"{100 * change:+.1f} %"
         shown = {(True, True): "trained", (True, False): "reference"}.get((same, result.trained), changed)
-        rows.append((label(result), *(number(result.value(name)) for name in SHORT), shown))
-    return Section(title, (what, *(TITLES[name] for name in SHORT), "change"), tuple(rows))
+        rows.append((label(result), *(number(result.value(name)) for name in short), shown))
+    return Section(title, (what, *(TITLES[name] for name in short), "change"), tuple(rows))
+
+
+def _short(result: Any) -> list[str]:
+    return [name for name in SHORT if name in result.scores["overall"]]
 
 
 def _parameters(evaluation: Any) -> Section:
-    rows = []
+    rows, short = [], _short(evaluation.result)
     for group in evaluation.parameters:
         overall = group.scores["overall"]
         kind = {True: "seen", False: "unseen"}.get(group.seen, "unknown")
-        numbers = (number(overall[name]) for name in SHORT)
+        numbers = (number(overall[name]) for name in short)
         rows.append((spell_values(group.values), kind, str(group.scores["samples"]), *numbers))
-    titles = ("value", "training", "trajectories", *(TITLES[name] for name in SHORT))
+    titles = ("value", "training", "trajectories", *(TITLES[name] for name in short))
     return Section("Parameter values", titles, tuple(rows))
 
 

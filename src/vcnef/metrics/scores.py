@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.metrics import boundary, errors, similarity, spectral
-from vcnef.metrics.table import Table, reduction
+from vcnef.metrics.table import Table, check_fields, reduction
 
 TABLES: dict[str, Callable[[Tensor, Tensor, int], Table | dict[str, Table]]] = {
     "nrmse": errors.nrmse_table,
@@ -27,6 +27,8 @@ TABLES: dict[str, Callable[[Tensor, Tensor, int], Table | dict[str, Table]]] = {
     "brmse_pdebench_3d": boundary.brmse_pdebench_3d_table,
 }
 STANDARD = tuple(name for name in TABLES if name != "brmse_pdebench_3d")
+ON_GRIDS = ("brmse", "frmse")
+"""Metrics that go by the edges and waves of a grid; of scattered points they would tell the order."""
 FURTHER = {3: ("brmse_pdebench_3d",)}
 """Metrics that exist in one dimension only."""
 
@@ -90,6 +92,7 @@ class Scores:
 
     def update(self, pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"]) -> None:
         """Add a batch of any number of samples; frames and channels must stay the same, resolution need not."""
+        check_fields(pred, target, self.initial_frames)
         names = self.names or STANDARD + FURTHER.get(pred.ndim - 3, ())
         batch: dict[str, Tally] = {}
         for name in names:
