@@ -131,6 +131,13 @@ def test_another_model_with_the_same_recipe(data, tmp_path):
     assert load(tmp_path).predict(waves(1)[:, 0], t=T[1:]).shape == (1, 3, 16, 1)
 
 
+def test_the_name_and_the_edges_of_an_array_are_those_of_its_problem(data, tmp_path):
+    problem = fit(waves(), t=T, name="waves", periodic=False, out=tmp_path / "run", **TINY).surrogate.problem
+    assert (problem.name, problem.periodic) == ("waves", False)
+    with pytest.raises(ValueError, match=r"name, periodic is given beside trajectories, which have their own\. Leave"):
+        fit(data, name="waves", periodic=False, out=tmp_path / "other")
+
+
 def test_without_validation_the_last_weights_are_kept(data, tmp_path):
     run = fit(data, out=tmp_path, valid=0, **TINY)
     assert run.history[-1].get("valid_nrmse") is None

@@ -41,6 +41,8 @@ def fit(
     x: Any = None,
     params: Mapping[str, Any] | None = None,
     channels: Sequence[str] | None = None,
+    name: str | None = None,
+    periodic: bool | None = None,
     resume: bool = False,
     devices: int | str = "auto",
     nodes: int = 1,
@@ -52,13 +54,13 @@ def fit(
     >>> run = vcnef.fit(u, t=t, x=x, params={"nu": nu}, out="runs/mine", epochs=50)
     >>> run.surrogate.predict(u0, t=t)
 
-    t, x, params, channels: what an array does not say itself; see `vcnef.from_arrays`.
+    t, x, params, channels, name, periodic: what an array does not say itself; see `vcnef.from_arrays`.
     model, preset: by default a VCNeF, with a preset chosen by the number of space axes and of trajectories.
     overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
         Strides and the horizon are those of the data, unless they are given here.
     """
-    given = {"t": t, "x": x, "params": params, "channels": channels}
-    trajectories = _as_trajectories(data, **given)
+    given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
+    trajectories = _as_trajectories(data, **{key: value for key, value in given.items() if value is not None})
     config = Config.load(preset) if preset else suited_config(trajectories)
     if model not in (None, config.model.name):
         config = Config.parse(config.to_dict() | {"model": {"name": model}})
@@ -178,9 +180,8 @@ def _as_trajectories(data: Any, **given: Any) -> Data:
         raise ValueError(f"fit expects trajectories or an array, got the path {str(data)!r}. Open it with vcnef.open.")
     if not isinstance(data, Trajectories | StoredTrajectories):
         return from_arrays(data, **given)
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(f"{name} is given beside trajectories, which have their own. Leave it out.")
+    if given:
+        raise ValueError(f"{', '.join(given)} is given beside trajectories, which have their own. Leave it out.")
     return data
 
 
