@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
+COORDINATES = ("sample", "t", "x", "y", "z", "point", "channel")
+"""Dimensions of labelled data and answers; a parameter of such a name would take the place of one."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -33,6 +36,11 @@ class Problem:
         names = self.channels + self.parameters
         if len(set(names)) < len(names):
             raise ValueError(f"Problem {self.name!r} names a channel or parameter twice: {names}. Names must differ.")
+        if taken := [name for name in self.parameters if name in COORDINATES]:
+            raise ValueError(
+                f"Problem {self.name!r} has the parameter {taken[0]!r}, which is the name of a coordinate. Rename it; "
+                f"{', '.join(COORDINATES)} are taken."
+            )
         if not 1 <= len(self.domain) <= 3:
             raise ValueError(f"Problem {self.name!r} has {len(self.domain)} axes; expected 1 to 3 (low, high) pairs.")
         for low, high in self.domain:

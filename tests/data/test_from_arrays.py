@@ -1,11 +1,14 @@
 """Plain and labelled arrays become trajectories with sensible names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 
 from vcnef.data import from_arrays
+from vcnef.data import open as open_data
 from vcnef.grid import cell_centres
 
 
@@ -73,6 +76,33 @@ def test_xarray_there_and_back(make_data):
     assert again.problem.channels == data.problem.channels
 
 
+@pytest.mark.parametrize("name", ["burgers", "cns2d"])
+def test_a_dataset_is_taken_as_a_file_of_it_is(make_data, tmp_path, name):
+    data = replace(make_data(name), parts=(8, 12), attributes={"seed": 3})
+    data.params[:] = torch.rand_like(data.params)
+    again, opened = from_arrays(data.to_xarray()), open_data(data.save(tmp_path / "data.nc"))
+    for part in ("u", "t", "grid", "params"):
+        assert torch.equal(getattr(again, part), getattr(data, part)), part
+    assert again.problem == opened.problem
+    assert (again.parts, again.attributes) == ((8, 12), {"seed": 3})
+
+
+def test_what_is_given_beside_a_dataset_joins_its_parameters_and_replaces_the_rest(make_data):
+    dataset = make_data("burgers").to_xarray()
+    data = from_arrays(dataset, x=np.arange(8.0), params={"g": 2.0}, name="kdv", periodic=False)
+    assert (data.problem.name, data.problem.parameters, data.problem.periodic) == ("kdv", ("nu", "g"), False)
+    assert data.problem.domain == ((-0.5, 7.5),)
+
+
+def test_a_dataset_from_elsewhere():
+    fields = {"h": (("time", "x"), np.ones((3, 4))), "depth": ((), 2.0)}
+    dataset = xr.Dataset(fields, coords={"y": 0.5}, attrs={"domain": "North Sea"})
+    data = from_arrays(dataset)
+    assert (data.problem.name, data.problem.channels, data.problem.parameters) == ("custom", ("h",), ("depth",))
+    with pytest.raises(ValueError, match="the dataset has no variable over t and x; its variables are"):
+        from_arrays(dataset[["depth"]])
+
+
 ONES = np.ones((3, 5, 4, 1))
 
 
@@ -103,6 +133,8 @@ ONES = np.ones((3, 5, 4, 1))
         ({"channels": ("a", "b")}, r"channels are \('a', 'b'\); expected 1 names"),
         ({"channels": "u"}, "channels are 'u'; expected 1 names"),
         ({"params": {"nu": [1.0, 2.0]}}, r"params\['nu'\] has shape \(2,\); expected one value or 3"),
+        ({"params": np.ones((3, 2))}, "params is ndarray; expected values by name, e.g. params="),
+        ({"params": {"t": 1.0}}, "has the parameter 't', which is the name of a coordinate. Rename it; sample, t, x, "),
         ({"params": {"nu": np.nan}}, r"params\['nu'\] has NaN"),
         ({"u": xr.DataArray(ONES, dims=("a", "t", "x", "c"))}, "Rename them"),
     ],

@@ -22,25 +22,23 @@ def from_arrays(
     *,
     t: Any = None,
     x: Any = None,
-    params: Mapping[str, Any] | None = None,
+    params: Any = None,
     channels: Sequence[str] | None = None,
-    name: str = "custom",
-    periodic: bool = True,
+    name: str | None = None,
+    periodic: bool | None = None,
 ) -> Trajectories:
-    """Trajectories from an array `u [samples, times, *space, channels]` (NumPy, torch or xarray.DataArray).
+    """Trajectories from an array `u [samples, times, *space, channels]` (NumPy, torch or xarray).
 
     `t`: times, by default equally spaced from 0 to 1. `x`: the coordinates along the axis, a sequence of them for
     several axes, or a whole grid `[*x D]` (with one space axis and D > 1: scattered points); by default the cell
-    centres of the unit box. `params`: per name one value, or one per sample. A labelled array brings its own
-    coordinates. An equation's `name` ("burgers", ...) says which symmetries hold.
+    centres of the unit box. `params`: per name one value, or one per sample. A labelled array or dataset brings its
+    own coordinates and parameters. An equation's `name` ("burgers", ...; by default "custom") says which symmetries
+    hold. `periodic` is True by default.
     """
     if hasattr(u, "dims"):
-        from vcnef.data.labelled import unpack
+        from vcnef.data.labelled import from_labelled
 
-        labels = unpack(u)
-        given = {"t": t, "x": x, "params": params, "channels": channels}
-        labels |= {key: value for key, value in given.items() if value is not None}
-        return from_arrays(**labels, name=name, periodic=periodic)
+        return from_labelled(u, t=t, x=x, params=params, channels=channels, name=name, periodic=periodic)
     fields = as_tensor(u, "u")
     if not 4 <= fields.ndim <= 6:
         raise ValueError(
@@ -49,8 +47,9 @@ def from_arrays(
         )
     check_finite(fields, "u")
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
-    names, columns = make_params(params or {}, len(fields))
-    problem = Problem(name, make_channels(channels, fields.shape[-1]), names, domain, periodic)
+    names, columns = make_params(by_name(params), len(fields))
+    closed = True if periodic is None else periodic
+    problem = Problem(name or "custom", make_channels(channels, fields.shape[-1]), names, domain, closed)
     return Trajectories(fields, make_times(t, fields.shape[1]), grid, columns, problem)
 
 
@@ -98,6 +97,13 @@ def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]
     if isinstance(channels, str) or len(channels) != count:
         raise ValueError(f"channels are {channels!r}; expected {count} names, one for each channel of u.")
     return tuple(str(channel) for channel in channels)
+
+
+def by_name(params: Any) -> Mapping[str, Any]:
+    """Parameters as they are given, or none."""
+    if params is not None and not isinstance(params, Mapping):
+        raise ValueError(f"params is {type(params).__name__}; expected values by name, e.g. params={{'nu': nu}}.")
+    return params or {}
 
 
 def make_params(params: Mapping[str, Any], samples: int) -> tuple[tuple[str, ...], Tensor]:

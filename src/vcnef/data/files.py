@@ -42,28 +42,23 @@ def describe_npz(path: Path, view: View, params: Params) -> Source:
         u = arrays["u"]
         given = {**_named_params(arrays, problem, len(u) if u.ndim else 0), **params}
         t, x = (arrays.get(name) for name in ("t", "x"))
+        channels = problem.channels if problem else None
         note = read_note(arrays.get(NOTE))
-        return _source(path, view, u, t=t, x=x, params=given, problem=problem, note=note)
+        known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")} if problem else {}
+        return _source(path, view, u, t=t, x=x, params=given, channels=channels, known=known, note=note)
 
 
 def describe_netcdf(path: Path, view: View, params: Params) -> Source:
     """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
     import xarray as xr
 
-    from vcnef.data.labelled import fields_of, unpack
+    from vcnef.data.labelled import noted_problem, unpack
 
     with speaking_of(path), xr.open_dataset(path, engine="h5netcdf") as dataset:
-        labels = unpack(fields_of(dataset))
-        given = {**labels.pop("params"), **params}
-        u, t, x = labels["u"], labels["t"], labels["x"]
-        channels = labels.get("channels") or (("u",) if u.shape[-1] == 1 else None)
-        problem = None
-        if channels and "domain" in dataset.attrs:
-            box = tuple((float(low), float(high)) for low, high in np.reshape(dataset.attrs["domain"], (-1, 2)))
-            periodic = bool(dataset.attrs.get("periodic", 1))
-            problem = Problem(str(dataset.attrs.get("problem", path.stem)), channels, tuple(given), box, periodic)
-        note = read_note(dataset.attrs.get(NOTE))
-        return _source(path, view, u, t=t, x=x, params=given, channels=channels, problem=problem, note=note)
+        labels = unpack(dataset)
+        labels["params"] = {**labels["params"], **params}
+        known = noted_problem(dataset.attrs, labels["u"].ndim - 3)
+        return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
 
 
 @contextmanager
@@ -98,20 +93,20 @@ def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, sam
 
 
 def _source(
-    path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, problem=None, note=None
+    path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, known=None, note=None
 ) -> Source:
-    """Checks and defaults are those of `from_arrays`, tried on the first trajectory alone."""
+    """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not len(u):
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
-    first = from_arrays(u[:1], t=t, x=x, channels=channels or (problem.channels if problem else None), name=path.stem)
+    first = from_arrays(u[:1], t=t, x=x, channels=channels, name=path.stem)
     if len(first.t) < 1:
         raise ValueError(f"has shape {u.shape}; expected at least one time")
     names, table = make_params(params, len(u))
-    known = replace(problem or first.problem, parameters=names, ranges={})
+    problem = replace(first.problem, parameters=names, **(known or {}))
     frames = view.frames(first.t.numpy())
-    points = view.points(first.resolution, periodic=known.periodic)
+    points = view.points(first.resolution, periodic=problem.periodic)
     read = _reader(path, u, (frames, *points))
-    return Source(path, first.t[frames], first.grid[points], table, known, read, **understand(note or {}, len(u)))
+    return Source(path, first.t[frames], first.grid[points], table, problem, read, **understand(note or {}, len(u)))
 
 
 def _reader(path: Path, u: np.ndarray, selection: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:

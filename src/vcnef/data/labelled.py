@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from vcnef.data.notes import write_note
+from vcnef.data.arrays import by_name, from_arrays
+from vcnef.data.notes import NOTE, read_note, understand, write_note
+from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes
-
-if TYPE_CHECKING:
-    from vcnef.data.trajectories import Trajectories
+from vcnef.problem import COORDINATES
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
 SPACE = ("x", "y", "z")
@@ -21,8 +23,22 @@ SYNONYMS = {
 }  # fmt: skip
 
 
-def unpack(array: Any) -> dict[str, Any]:
-    """The arguments of `from_arrays` that a `DataArray` holds: u in our layout, and the coordinates it has."""
+def from_labelled(labelled: Any, **given: Any) -> Trajectories:
+    """Trajectories of a `DataArray` or `Dataset`; what is given joins its parameters and replaces the rest."""
+    labels = unpack(labelled)
+    params = {**labels["params"], **by_name(given["params"])}
+    told = {key: value for key, value in given.items() if value is not None}
+    data = from_arrays(**(labels | told | {"params": params}))
+    noted = noted_problem(labelled.attrs, data.problem.ndim)
+    # Other points lie in a box of their own.
+    told |= {"domain": data.problem.domain} if "x" in told else {}
+    problem = replace(data.problem, **{key: value for key, value in noted.items() if key not in told})
+    return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
+
+
+def unpack(labelled: Any) -> dict[str, Any]:
+    """The arguments of `from_arrays` that labelled data hold: u in our layout, and the coordinates they have."""
+    array = fields_of(labelled) if isinstance(labelled, xr.Dataset) else labelled
     array = array.rename({dim: SYNONYMS[dim] for dim in array.dims if dim in SYNONYMS})
     space = tuple(axis for axis in SPACE if axis in array.dims)
     unknown = [str(dim) for dim in array.dims if dim not in (SAMPLE, TIME, CHANNEL, *space)]
@@ -45,9 +61,14 @@ def unpack(array: Any) -> dict[str, Any]:
     labels["params"] = {
         str(name): coordinate.values
         for name, coordinate in array.coords.items()
-        if name not in array.dims and coordinate.dims in ((), (SAMPLE,)) and coordinate.dtype.kind in "fiu"
+        if name not in array.dims and coordinate.dtype.kind in "fiu" and coordinate.dims in _of_parameters(name)
     }
     return labels
+
+
+def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:
+    """The dimensions that a parameter may have. A single y is where other data were cut off, and none."""
+    return ((SAMPLE,),) if name in COORDINATES else ((), (SAMPLE,))
 
 
 def fields_of(dataset: xr.Dataset) -> xr.DataArray:
@@ -55,13 +76,24 @@ def fields_of(dataset: xr.Dataset) -> xr.DataArray:
     dataset = dataset.rename({dim: SYNONYMS[dim] for dim in dataset.dims if dim in SYNONYMS})
     fields = {name: each for name, each in dataset.data_vars.items() if TIME in each.dims and set(SPACE) & {*each.dims}}
     if not fields:
-        raise ValueError(f"has no variable over {TIME} and x; its variables are {sorted(map(str, dataset.data_vars))}")
+        names = sorted(map(str, dataset.data_vars))
+        raise ValueError(f"the dataset has no variable over {TIME} and x; its variables are {names}")
     rest = [name for name, each in dataset.data_vars.items() if name not in fields and each.dims in ((), (SAMPLE,))]
     named = [each.assign_coords({name: dataset[name] for name in rest}) for each in fields.values()]
     if len(named) == 1:
         return named[0]
     index = xr.IndexVariable(CHANNEL, [str(name) for name in fields])
     return xr.concat([each.rename(None) for each in named], dim=index, coords="minimal", compat="override")
+
+
+def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
+    """Name, domain and periodicity as `to_dataset` notes them; a domain of other axes is that of other data."""
+    ends = np.asarray(attributes.get("domain", ()))
+    if ends.dtype.kind not in "fiu" or ends.size != 2 * ndim:
+        return {}
+    domain = tuple((float(low), float(high)) for low, high in ends.reshape(ndim, 2))
+    name = {"name": str(attributes["problem"])} if "problem" in attributes else {}
+    return name | {"domain": domain, "periodic": bool(attributes.get("periodic", 1))}
 
 
 def to_dataset(data: Trajectories) -> xr.Dataset:

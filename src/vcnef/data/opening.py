@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcnef.data import files, pdebench
+from vcnef.data.arrays import by_name
 from vcnef.data.source import Source
 from vcnef.data.stored import StoredTrajectories, store
 from vcnef.data.trajectories import Trajectories
@@ -46,7 +47,7 @@ def open(
         raise ValueError("There is no file to open; give at least one path.")
     view = View(space_stride, time_stride, horizon)
     sources = tuple(
-        _reader(each)(each, view, values) for each, values in zip(paths, _per_file(params or {}, paths), strict=True)
+        _reader(each)(each, view, values) for each, values in zip(paths, _per_file(by_name(params), paths), strict=True)
     )
     stored = store(sources)
     if stream is None:
