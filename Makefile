@@ -32,7 +32,7 @@ docs: .venv/developed
 
 # What tests and documentation need beyond that; the demo does not wait for it.
 .venv/developed: .venv/installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[ode,dev,docs]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[ode,onnx,dev,docs]'
 	@touch $@
 
 clean:

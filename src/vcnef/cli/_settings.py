@@ -46,6 +46,17 @@ def parse_times(text: str) -> list[float]:
         ) from None
 
 
+def parse_counts(text: str | None, option: str) -> tuple[int, ...]:
+    """`256,512,1024`."""
+    try:
+        counts = tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        counts = (0,)
+    if any(count < 1 for count in counts):
+        raise ValueError(f"{option} {text} is not understood; write positive whole numbers, e.g. {option} 64,128.")
+    return counts
+
+
 def _value(text: str) -> Any:
     if "," in text:
         return [_value(part) for part in text.split(",") if part]

@@ -76,7 +76,7 @@ def benchmark(
     from vcnef.cli._benchmark_models import choose_models
     from vcnef.cli._benchmarks import MEASURES, settle, table_of, title_of
     from vcnef.cli._outputs import check_place
-    from vcnef.cli.evaluate import parse_counts
+    from vcnef.cli._settings import parse_counts
     from vcnef.device import choose_device
     from vcnef.evaluation.cost import device_name
     from vcnef.evaluation.tables import lines

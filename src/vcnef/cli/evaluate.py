@@ -37,7 +37,7 @@ def evaluate(
     """
     from vcnef.cli._outputs import check_place
     from vcnef.cli._progress import progress
-    from vcnef.cli._settings import parse_settings
+    from vcnef.cli._settings import parse_counts, parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate as judge
@@ -69,17 +69,6 @@ def evaluate(
         count = len(draw(surrogate, found, opened, figures))
         typer.echo(f"Wrote {count} figures to {figures}.")
     typer.echo(f"Done in {clock.monotonic() - begun:.1f} s.")
-
-
-def parse_counts(text: str | None, option: str) -> tuple[int, ...]:
-    """`256,512,1024`."""
-    try:
-        counts = tuple(int(part) for part in text.split(",")) if text else ()
-    except ValueError:
-        counts = (0,)
-    if any(count < 1 for count in counts):
-        raise ValueError(f"{option} {text} is not understood; write positive whole numbers, e.g. {option} 64,128.")
-    return counts
 
 
 def show(found: Evaluation) -> None:

@@ -46,8 +46,8 @@ def report(
     """
     from vcnef.cli._outputs import check_place
     from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
+    from vcnef.cli._settings import parse_counts
     from vcnef.cli._surrogates import run_folder
-    from vcnef.cli.evaluate import parse_counts
     from vcnef.data.opening import READERS
     from vcnef.packaged import is_packaged, locate
 

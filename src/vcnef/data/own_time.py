@@ -110,7 +110,7 @@ class OwnTime:
     def beside(self, u: Float[Tensor, "b *n c"], rate: Float[Tensor, " b"]) -> Float[Tensor, "b *_ c"]:
         """rᵃ, to divide fields by."""
         units = _powers(rate, [self._law.channels[name] for name in self.channels])
-        return units.reshape(len(u), *(1,) * (u.ndim - 2), -1)
+        return units[:, *(None,) * (u.ndim - 2)]
 
     def of_parameters(self, rate: Float[Tensor, " b"]) -> Float[Tensor, "b p"]:
         """rᵇ."""

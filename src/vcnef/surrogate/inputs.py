@@ -34,18 +34,15 @@ def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any, traine
         u0, labels = _unpack(problem, u0)
         x = labels["x"] if x is None else x
         params = labels["params"] if params is None else params
-    if x is None and trained not in (None, UNIFORM):
-        raise ValueError(
-            f"This surrogate of {problem.name} was trained on {trained}, so the shape of u0 does not say where its "
-            "points are. Pass their coordinates as x."
-        )
+    if x is None:
+        check_uniform(problem, trained)
     states = _states(problem, as_tensor(u0, "u0"), scattered=are_scattered(x, problem.ndim))
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
     table = _params(problem, params, len(states))
     if len(states) == 1:
         states = states.expand(len(table), *states.shape[1:])
-    return Question(states, _grid(problem, x, tuple(states.shape[1:-1])), _times(t), table)
+    return Question(states, read_grid(problem, x, tuple(states.shape[1:-1])), _times(t), table)
 
 
 def _unpack(problem: Problem, u0: Any) -> tuple[Any, dict[str, Any]]:
@@ -119,7 +116,16 @@ def _params(problem: Problem, params: Any, samples: int) -> Float[Tensor, "b p"]
     return make_params(values, samples)[1]
 
 
-def _grid(problem: Problem, x: Any, shape: tuple[int, ...]) -> Float[Tensor, "*x D"]:
+def check_uniform(problem: Problem, trained: str | None) -> None:
+    """Whether points need not be told; a surrogate from before that was known is believed."""
+    if trained not in (None, UNIFORM):
+        raise ValueError(
+            f"This surrogate of {problem.name} was trained on {trained}, so the shape of u0 does not say where its "
+            "points are. Pass their coordinates as x."
+        )
+
+
+def read_grid(problem: Problem, x: Any, shape: tuple[int, ...]) -> Float[Tensor, "*x D"]:
     if x is None:
         return cell_centres(problem.domain, shape)
     grid = make_grid(x, shape)[0]

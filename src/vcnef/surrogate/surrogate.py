@@ -22,6 +22,7 @@ from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
 from vcnef.surrogate.doubts import doubts
+from vcnef.surrogate.export import choose_points, export
 from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
@@ -86,7 +87,10 @@ class Surrogate:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         if not model.independent_times:
             _check_equal_steps(name, train.t)
-        provenance = {"train": describe(train), "field_ranges": field_ranges(train), "grid": arrangement(train.grid)}
+        provenance = {
+            "train": describe(train), "resolution": list(train.resolution), "grid": arrangement(train.grid),
+            "field_ranges": field_ranges(train),
+        }  # fmt: skip
         return cls(model, name, complete, problem, scaling, provenance)
 
     @property
@@ -177,6 +181,16 @@ class Surrogate:
     def save(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, each complete or not at all."""
         folders.save(Path(folder), self.model.state_dict(), self._describe())
+
+    def export(self, path: str | Path, resolution: int | Sequence[int] | None = None, x: Any = None) -> float:
+        """Write one file that runs without vcnef: `.pt2` in PyTorch, Python or C++, `.onnx` in most other places.
+
+        It takes u0 [sample, *x, channel], t [time] and params [sample, parameter] in physical units, for any numbers of
+        samples and times, on points that are chosen here: `resolution` cells along each axis of the domain, by default
+        those of training, or any points `x` [*x, D]. Its answers are compared with the surrogate's before it is
+        written; ‖difference‖ / ‖answer‖ is returned.
+        """
+        return export(self, Path(path), choose_points(self, resolution, x), self._describe())
 
     @classmethod
     def load(cls, folder: str | Path) -> Surrogate:

@@ -1,0 +1,157 @@
+"""A surrogate as one file that runs without vcnef: `.pt2` in PyTorch, Python or C++, `.onnx` in most other places."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from functools import partial
+from io import BytesIO
+from logging import ERROR, getLogger
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.data.arrays import as_tensor
+from vcnef.grid import cell_centres
+from vcnef.surrogate.folder import write_whole
+from vcnef.surrogate.inputs import check_uniform, read_grid
+
+if TYPE_CHECKING:
+    from vcnef.surrogate.surrogate import Surrogate
+
+Inputs = tuple[Tensor, ...]
+Answer = Callable[[Inputs], Tensor]
+INPUTS = {"u0": {0: "sample"}, "t": {0: "time"}, "params": {0: "sample"}}
+"""With the axes whose length is free; `params` only where there are parameters."""
+TOLERANCE = 1e-4
+"""Of ‖difference‖ / ‖answer‖ between file and surrogate: what single precision may round differently, and some more."""
+
+
+def choose_points(surrogate: Surrogate, resolution: int | Sequence[int] | None, x: Any) -> Float[Tensor, "*x D"]:
+    """Cell centres of the domain, or the points that are given."""
+    problem = surrogate.problem
+    if x is not None:
+        points = as_tensor(x, "x")
+        points = points[:, None] if points.ndim == 1 else points
+        return read_grid(problem, points, tuple(points.shape[:-1]))
+    check_uniform(problem, surrogate.provenance.get("grid"))
+    return cell_centres(problem.domain, surrogate.provenance["resolution"] if resolution is None else resolution)
+
+
+class OnGrid(nn.Module):
+    """u(t | u₀, p) in physical units, on a grid that is part of the module."""
+
+    def __init__(self, surrogate: Surrogate, grid: Float[Tensor, "*x D"]) -> None:
+        super().__init__()
+        self.model = deepcopy(surrogate.model).cpu().eval().requires_grad_(False)
+        self.scaling = surrogate.scaling.to("cpu")
+        self.register_buffer("grid", grid.cpu())
+
+    def forward(
+        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], params: Float[Tensor, "b p"] | None = None
+    ) -> Float[Tensor, "b t *x c"]:
+        units = self.scaling.units(u0, u0.new_empty(u0.shape[0], 0) if params is None else params)
+        scaled = None if params is None else units.params(params)
+        u = units.physical(self.model(units.fields(u0), self.grid, units.times(t), scaled))
+        initial = (t == 0)[:, *(None,) * (u0.ndim - 1)]
+        return torch.where(initial, u0[:, None], u)
+
+
+def export(surrogate: Surrogate, path: Path, grid: Float[Tensor, "*x D"], description: Mapping[str, Any]) -> float:
+    """Write the file; how far its answers are from the surrogate's, for other numbers of samples and times.
+
+    It is run before it is written: a file that answers otherwise is none.
+    """
+    check_exportable(surrogate, path)
+    module = OnGrid(surrogate, grid)
+    with torch.no_grad(), _quiet():
+        content, answer = FORMATS[path.suffix](module, _inputs(surrogate, grid, 3, 4), json.dumps(description))
+        others = _inputs(surrogate, grid, 2, 5)
+        expected = module(*others)
+        distance = float((answer(others) - expected).norm() / expected.norm())
+    if not distance < TOLERANCE:
+        raise RuntimeError(f"The exported model answers otherwise than the surrogate, by {distance:.1e} of its norm.")
+    write_whole(path, content)
+    return distance
+
+
+def check_exportable(surrogate: Surrogate, path: Path) -> None:
+    """Whether such a model can be such a file; better asked before long work."""
+    if path.suffix not in FORMATS:
+        raise ValueError(f"{path} ends in {path.suffix!r}; a model is exported to .pt2 (PyTorch) or .onnx.")
+    if not surrogate.model.independent_times:
+        raise ValueError(
+            f"{surrogate.name} goes from frame to frame, so its answer is no single graph for any times. "
+            "Export a vcnef, or use `vcnef predict`."
+        )
+
+
+def _as_pt2(module: OnGrid, example: Inputs, description: str) -> tuple[bytes, Answer]:
+    lengths = {name: torch.export.Dim(name, min=1) for name in ("sample", "time")}
+    shapes = tuple({axis: lengths[name] for axis, name in each.items()} for each in _free(example))
+    program, file = torch.export.export(module, example, dynamic_shapes=shapes), BytesIO()
+    torch.export.save(program, file, extra_files={"vcnef.json": description})
+    loaded = torch.export.load(BytesIO(file.getvalue())).module()
+    return file.getvalue(), lambda inputs: loaded(*inputs)
+
+
+def _as_onnx(module: OnGrid, example: Inputs, description: str) -> tuple[bytes, Answer]:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401, what torch exports with
+    except ImportError as error:
+        raise ValueError(
+            f"Exporting to .onnx needs {error.name}: pip install 'vcnef[onnx]'. A .pt2 needs nothing."
+        ) from None
+
+    program = torch.onnx.export(
+        module, example, dynamo=True, verbose=False,
+        input_names=list(INPUTS)[: len(example)], output_names=["u"], dynamic_shapes=_free(example),
+    )  # fmt: skip
+    program.model.metadata_props["vcnef"] = description
+    content = program.model_proto.SerializeToString()
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    run = partial(session.run, ["u"])
+    return content, lambda inputs: torch.from_numpy(run(dict(zip(INPUTS, map(Tensor.numpy, inputs), strict=False)))[0])
+
+
+FORMATS = {".pt2": _as_pt2, ".onnx": _as_onnx}
+
+
+def _free(example: Inputs) -> tuple[dict[int, str], ...]:
+    return tuple(INPUTS.values())[: len(example)]
+
+
+def _inputs(surrogate: Surrogate, grid: Tensor, samples: int, times: int) -> Inputs:
+    """Fields and parameters as in training, at times up to its horizon."""
+    problem, chance = surrogate.problem, torch.Generator().manual_seed(samples)
+    ranges = [surrogate.provenance.get("field_ranges", {}).get(name, (0.5, 1.5)) for name in problem.channels]
+    values = [problem.ranges.get(name, (1.0, 1.0)) for name in problem.parameters]
+
+    def between(ends: Sequence[Sequence[float]], *shape: int) -> Tensor:
+        low, high = torch.tensor(ends, dtype=torch.float32).reshape(-1, 2).unbind(dim=1)
+        return low + (high - low) * torch.rand(*shape, len(ends), generator=chance)
+
+    t = torch.linspace(0.0, surrogate.scaling.horizon, times)
+    inputs = between(ranges, samples, *grid.shape[:-1]), t
+    return (*inputs, between(values, samples)) if values else inputs
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Exporters tell their own story of what they skip."""
+    log = getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(ERROR)
+    with catch_warnings():
+        simplefilter("ignore")
+        try:
+            yield
+        finally:
+            log.setLevel(level)

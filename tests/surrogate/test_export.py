@@ -1,0 +1,100 @@
+"""A surrogate as one file, in a process of its own: the tests' shape checker is not made to be traced."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+import vcnef
+from vcnef.grid import cell_centres
+from vcnef.surrogate.export import FORMATS, OnGrid
+
+TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
+
+EXPORT = """
+import json, sys
+import numpy as np, onnxruntime, torch, vcnef
+from vcnef.cli import main
+from vcnef.surrogate import Surrogate
+
+tiny = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
+data = vcnef.generate("burgers", samples=4, params={"nu": (0.01, 0.1)}, resolution=32, frames=3, horizon=0.1)
+surrogate = Surrogate.build("vcnef", {**tiny, "local": 1, "frequencies": 2}, data, own_time=True)
+torch.nn.init.normal_(surrogate.model.blocks[0].local.weight)
+u0, t, params = data.u[:2, 0], torch.linspace(0.0, 0.1, 5), data.params[:2]
+expected = surrogate.predict(u0, t, {"nu": params[:, 0]}).values
+
+for name in ("model.pt2", "model.onnx"):
+    assert surrogate.export(name) < 1e-5, name
+noted = {"vcnef.json": ""}
+program = torch.export.load("model.pt2", extra_files=noted).module()
+np.testing.assert_allclose(program(u0, t, params).numpy(), expected, rtol=1e-4, atol=1e-5)
+session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+assert {each.name: each.shape for each in session.get_inputs()} == {
+    "u0": ["sample", 32, 1], "t": ["time"], "params": ["sample", 1],
+}
+(found,) = session.run(None, {"u0": u0.numpy(), "t": t.numpy(), "params": params.numpy()})
+np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+for text in (noted["vcnef.json"], session.get_modelmeta().custom_metadata_map["vcnef"]):
+    assert json.loads(text)["problem"]["parameters"] == ["nu"]
+
+# By the command: patches, two axes, another resolution than that of training, and no parameters.
+fields = np.random.default_rng(0).normal(size=(4, 3, 16, 16, 2)).astype("f4")
+flat = Surrogate.build("vcnef", {**tiny, "patches": (4, 8)}, vcnef.from_arrays(fields, t=[0.0, 0.5, 1.0]))
+flat.save("flat")
+try:
+    main(["export", "flat", "--out", "flat.onnx", "--points", "16,32"])
+except SystemExit as end:
+    assert end.code == 0
+program = onnxruntime.InferenceSession("flat.onnx", providers=["CPUExecutionProvider"])
+finer = fields[:3, 0].repeat(2, axis=2)
+(found,) = program.run(None, {"u0": finer, "t": np.array([0.7], dtype="f4")})
+np.testing.assert_allclose(found, flat.predict(finer, [0.7]).values, rtol=1e-4, atol=1e-5)
+"""
+
+
+def test_files_answer_as_the_surrogate_does(tmp_path):
+    pytest.importorskip("onnxruntime")
+    done = subprocess.run([sys.executable, "-c", EXPORT], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def surrogate():
+    data = vcnef.generate("burgers", samples=4, params={"nu": (0.01, 0.1)}, resolution=32, frames=3, horizon=0.1)
+    return vcnef.Surrogate.build("vcnef", TINY, data)
+
+
+def test_the_module_answers_as_predict_does_and_keeps_the_initial_state(surrogate):
+    u0, t = torch.rand(2, 8, 1), torch.tensor([0.0, 0.02, 0.1])
+    grid = cell_centres(surrogate.problem.domain, 8)
+    found = OnGrid(surrogate, grid)(u0, t, torch.tensor([[0.02], [0.04]]))
+    expected = torch.from_numpy(surrogate.predict(u0, t, {"nu": [0.02, 0.04]}).values)
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(found[:, 0], u0)
+
+
+def test_other_kinds_of_files_and_of_models_are_refused(surrogate, tmp_path):
+    with pytest.raises(ValueError, match=r"model\.pth ends in '\.pth'; a model is exported to \.pt2 \(PyTorch\) or"):
+        surrogate.export(tmp_path / "model.pth")
+    data = vcnef.generate("burgers", samples=4, params={"nu": 0.01}, resolution=32, frames=3, horizon=0.1)
+    stepping = vcnef.Surrogate.build("fno", {"width": 4, "modes": 4}, data)
+    with pytest.raises(ValueError, match="fno goes from frame to frame"):
+        stepping.export(tmp_path / "model.pt2")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_answers_otherwise_is_not_written(surrogate, tmp_path, monkeypatch):
+    monkeypatch.setitem(FORMATS, ".pt2", lambda module, *others: (b"", lambda inputs: module(*inputs) + 1.0))
+    with pytest.raises(RuntimeError, match="answers otherwise than the surrogate"):
+        surrogate.export(tmp_path / "model.pt2")
+    assert not list(tmp_path.iterdir())
+
+
+def test_points_of_training_must_be_told_where_they_were_not_uniform(tmp_path):
+    x = torch.linspace(0.0, 1.0, 12) ** 2
+    data = vcnef.from_arrays(torch.rand(4, 3, 12, 1), t=[0.0, 0.5, 1.0], x=x)
+    uneven = vcnef.Surrogate.build("vcnef", TINY, data)
+    with pytest.raises(ValueError, match="was trained on an uneven grid"):
+        uneven.export(tmp_path / "model.pt2")
