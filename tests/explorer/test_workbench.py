@@ -87,6 +87,7 @@ def test_the_solver_is_of_the_generation_that_made_the_data(surrogates):
         return find_equation(surrogate).generation
 
     shifted = (-1.004, 0.996)  # by a stride
-    assert generation(shifted, generated={"generation": "2022"}) == "2022"
-    assert generation(shifted) == "documented"
+    assert generation(shifted) == "2022"
+    assert generation(shifted, generated={"generation": "documented"}) == "documented"
     assert generation((-1.0, 1.0)) == "2022"
+    assert generation((-0.9, 1.1)) == "documented"

@@ -231,3 +231,11 @@ def test_what_has_faded_does_not_choose_the_weights(world, data):
     after = validate(surrogate, Batches(data, 4, seed=None), Mock(spec=Fabric))
     assert before < 10
     assert after < 1000 * before
+
+
+def test_a_model_that_steps_does_so_from_frame_to_frame(data):
+    surrogate = Surrogate.build("fno", {"width": 4, "modes": 4, "steps": 2 * len(data.t)}, data.split("train"))
+    with pytest.raises(
+        ValueError, match=f"fno takes {2 * len(data.t)} steps .* the data have {len(data.t) - 1} frames"
+    ):
+        fit(surrogate, data.split("train"), None, Recipe(epochs=1))

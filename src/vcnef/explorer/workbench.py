@@ -18,7 +18,7 @@ from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
 from vcnef.grid import cell_centres
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, Equation, equation
+from vcnef.pde import EQUATIONS, GENERATIONS, Equation, equation, generation_of
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
@@ -142,14 +142,12 @@ class Workbench:
 
 def find_equation(surrogate: Surrogate) -> Equation | None:
     """The equation whose solver made such data: of the generation that the model's folder names, or else of the one
-    that has its domain."""
+    that the problem looks like."""
     problem = surrogate.problem
     if problem.name not in EQUATIONS or not problem.periodic:
         return None
-    both = {each: equation(problem.name, generation=each) for each in ("documented", "2022")}
     made = surrogate.provenance.get("generated", {}).get("generation")
-    alike = (name for name, each in both.items() if each.problem.domain == problem.domain)
-    known = both[made if made in both else next(alike, "documented")]
+    known = equation(problem.name, generation=made if made in GENERATIONS else generation_of(problem))
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
     return known if fits else None
 

@@ -66,6 +66,7 @@ def prepare(
     folder.open(resume=resume)
     torch.manual_seed(recipe.seed + fabric.global_rank)
     model = surrogate.to(fabric.device).model.train()
+    _check_steps(surrogate, train)
     objective = objective or default_objective(recipe, surrogate, queries)
     shard, device, size = (fabric.global_rank, fabric.world_size), fabric.device, share(recipe, fabric)
     views = {"queries": queries, "symmetries": symmetries, "scaling": surrogate.scaling}
@@ -82,6 +83,16 @@ def prepare(
     step = build_step(fabric, loss, optimiser, recipe, static=getattr(objective, "static", False))
     surrogate.provenance |= {"recipe": asdict(recipe), "torch": torch.__version__}
     return Job(fabric, surrogate, recipe, batches, judged, step, state, folder, terms)
+
+
+def _check_steps(surrogate: Surrogate, train: Trajectories | StoredTrajectories) -> None:
+    """A model that steps learns from each frame to the next, and answers by its own clock: both must agree."""
+    steps, frames = getattr(surrogate.model, "steps", None), len(train.t) - 1
+    if steps not in (None, frames):
+        raise ValueError(
+            f"{surrogate.name} takes {steps} steps to the horizon, but the data have {frames} frames after the initial "
+            "one. Leave out steps, or view the data with a stride."
+        )
 
 
 def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) -> Objective:
