@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from copy import copy
 
 import pytest
 import torch
@@ -82,6 +83,10 @@ def test_other_kinds_of_files_and_of_models_are_refused(surrogate, tmp_path):
     stepping = vcnef.Surrogate.build("fno", {"width": 4, "modes": 4}, data)
     with pytest.raises(ValueError, match="fno goes from frame to frame"):
         stepping.export(tmp_path / "model.pt2")
+    alone = copy(surrogate)
+    alone.provenance = surrogate.provenance | {"instance": {"number": 3}}
+    with pytest.raises(ValueError, match="vcnef is the solution from one initial state"):
+        alone.export(tmp_path / "model.pt2")
     assert not list(tmp_path.iterdir())
 
 

@@ -90,6 +90,11 @@ def check_exportable(surrogate: Surrogate, path: Path) -> None:
             f"{surrogate.name} goes from frame to frame, so its answer is no single graph for any times. "
             "Export a vcnef, or use `vcnef predict`."
         )
+    if surrogate.provenance.get("instance"):
+        raise ValueError(
+            f"{surrogate.name} is the solution from one initial state, and its file would answer about any other with "
+            "that one. Export a vcnef."
+        )
 
 
 def _as_pt2(module: OnGrid, example: Inputs, description: str) -> tuple[bytes, Answer]:
