@@ -169,8 +169,29 @@ def test_different_tests_are_not_compared(read_page, undrawn):
     page = read_page(build_report([make_run(), make_run("second", metrics=other)]))
     assert page.row("Key numbers", "nRMSE") == ["0.3142", "0.1000"]
     assert page.row("Key numbers", "time per trajectory") == ["2 ms", "2 ms"]
-    assert "judged on different data, splits, points or times" in page.text
-    assert "Times were taken on different devices" in page.text
+    assert "The runs were judged on different numbers of trajectories, so no error is marked as best." in page.text
+    assert "Times were taken on different devices, so none is marked as best." in page.text
+    assert "Give --data" not in page.text
+
+
+@pytest.mark.parametrize("size", [{"points": 32}, {"frames": 9}])
+def test_times_of_different_sizes_are_not_compared(read_page, undrawn, size):
+    other = make_metrics() | {"result": result(0.1, **size)}
+    other["result"]["cost"]["seconds"] = 0.001
+    page = read_page(build_report([make_run(), make_run("second", metrics=other)]))
+    assert page.row("Key numbers", "time per trajectory") == ["2 ms", "1 ms"]
+    words = {"points": "points", "frames": "query times"}[next(iter(size))]
+    assert f"The runs were judged on different {words}, so no error is marked as best. Times" in page.text
+    assert f"Times were taken on different {words}, so none is marked as best." in page.text
+
+
+def test_what_differs_is_said(read_page, undrawn):
+    other = make_metrics() | {"data": ["other.hdf5"], "split": "valid", "samples": 8}
+    other["result"]["cost"]["samples"] = 2
+    page = read_page(build_report([make_run(), make_run("second", metrics=other)]))
+    assert "judged on different files, splits and numbers of trajectories, so no error" in page.text
+    assert "Give --data to judge all of them on the same files." in page.text
+    assert "Times were taken on different numbers of trajectories at once, so none is marked" in page.text
 
 
 def test_runs_at_different_times_have_a_figure_each(read_page, undrawn):

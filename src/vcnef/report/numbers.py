@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -18,6 +18,20 @@ TITLES = {
 LARGER_IS_BETTER = {"correlation"}
 
 Spell = Callable[[int | float], str]
+Facts = Mapping[str, tuple[str, ...]]
+"""What evaluations must share to be compared, in the plural, and where their records say it."""
+
+ASKED: Facts = {"points": ("result", "resolution"), "query times": ("result", "t")}
+TEST: Facts = {
+    "problems": ("problem",), "files": ("data",), "splits": ("split",), "numbers of trajectories": ("samples",),
+    **ASKED,
+}  # fmt: skip
+"""Of errors."""
+TIMING: Facts = {
+    "devices": ("result", "cost", "device"), "numbers of trajectories at once": ("result", "cost", "samples"),
+    **ASKED,
+}  # fmt: skip
+"""Of times per trajectory."""
 
 
 def error(value: int | float) -> str:
@@ -64,17 +78,12 @@ def row_of(
     ]
 
 
-def same_test(runs: Sequence[RunRecord]) -> bool:
-    """Whether the errors of the runs are about the same trajectories, points and times."""
-    facts = (("problem",), ("split",), ("samples",), ("data",), ("result", "resolution"), ("result", "t"))
-    return _agree(runs, facts)
+def differing(runs: Sequence[RunRecord], facts: Facts) -> list[str]:
+    """The facts in which the evaluations of the runs are not the same."""
+    judged = [run for run in runs if run.metrics]
+    return [name for name, keys in facts.items() if any(run.found(*keys) != judged[0].found(*keys) for run in judged)]
 
 
-def same_machine(runs: Sequence[RunRecord]) -> bool:
-    """Whether times were taken on the same kind of device, with as many trajectories at once."""
-    return _agree(runs, (("result", "cost", "device"), ("result", "cost", "samples")))
-
-
-def _agree(runs: Sequence[RunRecord], facts: Sequence[tuple[str, ...]]) -> bool:
-    judged = [[run.found(*keys) for keys in facts] for run in runs if run.metrics]
-    return all(each == judged[0] for each in judged)
+def listed(names: Sequence[str]) -> str:
+    """a, b and c."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -7,7 +7,7 @@ from typing import Any
 
 from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, listing, table
-from vcnef.report.numbers import NONE, TITLES, row_of, same_machine, same_test, shown
+from vcnef.report.numbers import NONE, TEST, TIMING, TITLES, differing, listed, row_of, shown
 from vcnef.report.record import Picture, RunRecord, dig
 
 Runs = Sequence[RunRecord]
@@ -16,7 +16,7 @@ NOT_JUDGED = "No evaluation is there to show this."
 
 def key_numbers(runs: Runs) -> list[Html]:
     """Errors, times and sizes side by side."""
-    errors, times = (min if same(runs) else None for same in (same_test, same_machine))
+    errors, times = (None if differing(runs, facts) else min for facts in (TEST, TIMING))
     costs = [run.found("result", "cost") for run in runs]
     rows = [(TITLES[name], *_metric(runs, name, errors)) for name in ("nrmse", "brmse", "rmse")]
     rows += [
@@ -40,15 +40,13 @@ def _about_marks(runs: Runs) -> list[Html]:
     if len(runs) == 1:
         return []
     said = [element("p", "✓ marks the best of a row: the smallest error, time or size.", class_="soft")]
-    if not same_test(runs):
+    if tests := differing(runs, TEST):
+        advice = " Give --data to judge all of them on the same files." if "files" in tests else ""
         said.append(
-            _warning(
-                "The runs were judged on different data, splits, points or times, so no error is marked as best. "
-                "Give --data to judge all of them on the same files."
-            )
+            _warning(f"The runs were judged on different {listed(tests)}, so no error is marked as best.{advice}")
         )
-    if not same_machine(runs):
-        said.append(_warning("Times were taken on different devices, so none is marked as best."))
+    if timings := differing(runs, TIMING):
+        said.append(_warning(f"Times were taken on different {listed(timings)}, so none is marked as best."))
     return said
 
 
@@ -58,7 +56,7 @@ def _all_metrics(runs: Runs) -> list[Html]:
     if not judged:
         return []
     names = dict.fromkeys(name for run in judged for name in run.found("result", "scores", "overall") or {})
-    best = same_test(judged)
+    best = not differing(judged, TEST)
     rows = [
         (TITLES.get(name, name), *_metric(judged, name, _better(name) if best else None)) for name in names
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from vcnef import plots
 from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, table
-from vcnef.report.numbers import NONE, finite, same_machine, same_test, shown
+from vcnef.report.numbers import NONE, TEST, TIMING, differing, finite, shown
 from vcnef.report.record import RunRecord, dig
 
 Runs = Sequence[RunRecord]
@@ -30,8 +30,8 @@ def accuracy_cost(runs: Runs) -> Any:
 
 
 def _charts(runs: Runs) -> list[Html]:
-    """One chart for all runs that were judged on the same test and machine, otherwise one for each."""
-    together = [runs] if same_test(runs) and same_machine(runs) else [[run] for run in runs]
+    """One chart for all runs whose errors and times can be compared, otherwise one for each."""
+    together = [[run] for run in runs] if differing(runs, {**TEST, **TIMING}) else [runs]
     parts = []
     for group in together:
         if (drawn := accuracy_cost(group)) is not None:
