@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -78,6 +79,12 @@ def test_resume(vcnef, tmp_path):
         (("generate", "burgers", "--set", "nu=1", "--set", "nu=2"), "--set names nu twice"),
         (("generate", "burgers", "--set", "nu=thick"), "nu is 'thick'; expected a number"),
         (("generate", "burgers", "--samples", "0"), "samples is 0"),
+        (("generate", "burgers", "--batch", "-1"), "batch is -1; expected at least 1"),
+        (("generate", "burgers", "--seed", "-1"), "seed is -1; expected at least 0"),
+        (("generate", "burgers", "--set", "modes=abc"), "modes is 'abc'; expected a whole number, as its default 4 is"),
+        (("generate", "burgers", "--set", "modes=true"), "modes is True; expected a whole number"),
+        (("generate", "burgers", "--set", "constant_offsets=1"), "constant_offsets is 1; expected true or false"),
+        (("generate", "cns2d", "--set", "mach=fast"), "mach is 'fast'; expected a number"),
         (("generate", "burgers", "--samples", "many"), "Invalid value for '--samples'"),
         (("generate", "burgers", "--colour", "red"), "No such option"),
         (("generate", "burgers", "--out", "x.csv"), "generated data are written as .hdf5"),
@@ -92,6 +99,14 @@ def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, tmp_path, monkeypatch,
     assert message in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_interrupts_is_told_how_to_continue(vcnef, tmp_path, monkeypatch):
+    monkeypatch.setattr("vcnef.data.generator.generate", Mock(side_effect=KeyboardInterrupt))
+    code, _, err = vcnef("generate", "burgers", *SMALL, "--out", tmp_path / "mine.hdf5")
+    assert code == 130
+    assert err == "What is made so far is kept; continue with --resume.\n"
 
 
 def test_help_lists_the_verbs_and_options(vcnef):

@@ -95,6 +95,25 @@ def test_what_never_becomes_finite_is_given_up():
         generate(DecayingWaves(), samples=1, params={"rate": -1e9}, device="cpu")
 
 
+def test_an_error_before_the_first_batch_leaves_no_file(tmp_path):
+    path = tmp_path / "decay.hdf5"
+    with pytest.raises(ValueError, match="not finite in 8 draws"):
+        generate(DecayingWaves(), samples=1, params={"rate": -1e9}, device="cpu", out=path)
+    assert not path.exists()
+
+
+def test_what_was_made_before_an_error_is_kept(tmp_path, monkeypatch):
+    waves, path = DecayingWaves(), tmp_path / "decay.hdf5"
+    solve = waves.solve
+    monkeypatch.setattr(waves, "solve", lambda *given: solve(*given) * (1.0 if len(waves.calls) == 1 else torch.inf))
+    with pytest.raises(ValueError, match="decay sample 4 was not finite in 8 draws"):
+        generate(waves, out=path, **SETTINGS)
+    with h5py.File(path) as file:
+        assert np.flatnonzero(file["attempts"][()] >= 0).tolist() == [0, 1, 2, 3]
+    generate(DecayingWaves(), out=path, resume=True, **SETTINGS)
+    assert torch.equal(open_data(path).u, generate(DecayingWaves(), **SETTINGS).u)
+
+
 def test_stored_points_are_thinned(tmp_path):
     fine = generate(DecayingWaves(), **SETTINGS)
     [path] = generate(DecayingWaves(), out=tmp_path / "decay.hdf5", store_stride=4, **SETTINGS)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -53,7 +55,7 @@ def generate(
     params, initial = share_out(parse_settings(settings or []), model.defaults, model.initial_options, what=equation)
     first = os.environ.get("RANK", "0") == "0"
     begun = time.monotonic()
-    with progress(quiet=not first) as report:
+    with _advice(), progress(quiet=not first) as report:
         paths = make(
             model,
             samples=samples,
@@ -76,3 +78,13 @@ def generate(
         typer.echo(f"{path}: {samples} trajectories, {path.stat().st_size / 1e6:.1f} MB")
     if first:
         typer.echo(f"Done in {time.monotonic() - begun:.1f} s.")
+
+
+@contextmanager
+def _advice() -> Iterator[None]:
+    """What is made stays: say so to whoever interrupts."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("What is made so far is kept; continue with --resume.", err=True)
+        raise

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _to_file(equation: Equation, recipe: Recipe, path: Path, device: torch.devic
     mine = [rows for number, rows in enumerate(recipe.batches()) if number % processes == rank]
     total, done = sum(map(len, mine)), 0
     # One thread writes a batch while the next one is solved.
-    with ThreadPoolExecutor(max_workers=1) as background:
+    with _without_leftovers(writer, alone=processes == 1), ThreadPoolExecutor(max_workers=1) as background:
         writing = None
         for rows in mine:
             if not made[rows.start : rows.stop].all():
@@ -149,6 +150,17 @@ def _to_file(equation: Equation, recipe: Recipe, path: Path, device: torch.devic
             writing.result()
     if (writer.attempts() >= 0).all():
         writer.finish()
+
+
+@contextmanager
+def _without_leftovers(writer: TrajectoryWriter, *, alone: bool) -> Iterator[None]:
+    """Remove a file that an error has left empty: it would stand in the way of the corrected command."""
+    try:
+        yield
+    except ValueError:
+        if alone and (writer.attempts() < 0).all():
+            writer.path.unlink()
+        raise
 
 
 def _begin(equation: Equation, recipe: Recipe, path: Path, resume: bool, rank: int) -> TrajectoryWriter:

@@ -16,6 +16,7 @@ from vcnef.grid import axes, cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
+KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 BATCH_BYTES = {"cpu": 64 * 2**20, "cuda": 4 * 2**30}
 """Bytes of fields that are solved at once where no batch is given."""
 
@@ -113,10 +114,10 @@ def plan(
 ) -> list[Recipe]:
     """One recipe for each value of the parameters, checked; what is not given is the equation's own default."""
     resolution = equation.resolution if resolution is None else resolution
-    _check_sizes(samples, resolution, store_stride)
+    _check_sizes(samples, resolution, store_stride, batch, seed)
     times = _times(equation, t, frames, horizon)
     values = _values(equation, params or {})
-    _check_names("initial option", initial, equation.initial_options, equation)
+    _check_options(initial, equation)
     bytes_each = 4 * len(times) * resolution**equation.problem.ndim * len(equation.problem.channels)
     if batch is None:
         batch = max(1, min(samples, BATCH_BYTES.get(device, BATCH_BYTES["cpu"]) // bytes_each))
@@ -144,9 +145,10 @@ def _times(
     return tuple(np.linspace(0.0, horizon, frames).tolist())
 
 
-def _check_sizes(samples: int, resolution: int, store_stride: int) -> None:
-    if samples < 1:
-        raise ValueError(f"samples is {samples}; expected at least 1.")
+def _check_sizes(samples: int, resolution: int, store_stride: int, batch: int | None, seed: int) -> None:
+    for name, value, least in (("samples", samples, 1), ("batch", batch, 1), ("seed", seed, 0)):
+        if value is not None and value < least:
+            raise ValueError(f"{name} is {value}; expected at least {least}.")
     if resolution < 4 or store_stride < 1 or resolution % store_stride:
         raise ValueError(
             f"resolution is {resolution} with store_stride {store_stride}; expected 4 or more cells and a divisor."
@@ -180,6 +182,17 @@ def _value(name: str, value: Any) -> Value:
     ):
         raise ValueError(f"Parameter {name} is {value!r}; expected a number, a list of them, or a (low, high) range.")
     return numbers if len(numbers) == 2 else numbers[0]
+
+
+def _check_options(given: Mapping[str, Any], equation: Equation) -> None:
+    """Whether options of the initial states are known, and of the kind that their own values are."""
+    usual = equation.initial_options
+    _check_names("initial option", given, usual, equation)
+    for name, value in given.items():
+        kind = type(usual[name])
+        fits = isinstance(value, (int, float) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
+        if kind in KINDS and not fits:
+            raise ValueError(f"{name} is {value!r}; expected {KINDS[kind]}, as its default {usual[name]} is.")
 
 
 def _check_names(kind: str, given: Mapping[str, Any], known: Mapping[str, Any], equation: Equation) -> None:
