@@ -112,7 +112,7 @@ def test_random_phases_move_the_stride_behind_the_shifts():
         ("model.options.width=wide", "model.options.width is 'wide'; expected a whole number."),
         ("model.options=3", "model.options is 3; expected keys with values."),
         ("data.symmetries=[shft]", "data.symmetries has 'shft'. Did you mean 'shift'? There are shift, reflect, "),
-        ("data.symmetries=[galilean]", "The symmetry galilean lacks speed; write galilean: {speed: value}."),
+        ("data.symmetries=[galilean]", "The symmetry galilean lacks speed; write [{galilean: {speed: value}}]."),
         ("data.symmetries=[{galilean: {speed: fast}}]", "galilean.speed is 'fast'; expected a number."),
         ("data.symmetries=[{shift: {step: 2}}]", "The symmetry shift has no option 'step'"),
         ("fit.epochs=3", "There is no place 'fit.epochs'; write section.key, with the section one of model, data, "),

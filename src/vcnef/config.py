@@ -86,7 +86,7 @@ class DataSection(Section):
     passes: int = 0
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] = ()
-    """Names, or {name: {option: value}}; see `vcnef.data.augment`."""
+    """Names, or {name: {option: value}}, in a list: [shift, {galilean: {speed: 1}}]; see `vcnef.data.augment`."""
     random_phases: bool = False
     """Shifts, where there are any, are by the cells of the files, and `space_stride` comes after them: every point of
     the files is seen, at the resolution of the stride."""
@@ -231,7 +231,7 @@ def _symmetry(entry: Any) -> Symmetry:
     keys = [field.name for field in fields(kind) if field.name != "equations"]
     _check_keys(f"The symmetry {name}", options, keys, "option")
     if missing := [key for key in keys if key not in options and not hasattr(kind, key)]:
-        raise ValueError(f"The symmetry {name} lacks {missing[0]}; write {name}: {{{missing[0]}: value}}.")
+        raise ValueError(f"The symmetry {name} lacks {missing[0]}; write [{{{name}: {{{missing[0]}: value}}}}].")
     hints = get_type_hints(kind)
     return kind(**{key: _typed(f"{name}.{key}", hints[key], value) for key, value in options.items()})
 

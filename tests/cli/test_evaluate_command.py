@@ -67,6 +67,7 @@ def test_a_parameter_on_the_command_line_leaves_those_of_the_file(vcnef, files, 
     code, out, err = vcnef("evaluate", run_folder, "--data", files[0], "--param", "g=9.81", "--no-solver")
     assert code == 0, err
     assert "nRMSE" in out
+    assert "The model does not know the parameter 'g' of these data, and answers without. Use one of nu." in out
 
 
 def test_a_terminal_gets_tables_with_lines(vcnef, files, run_folder, monkeypatch):
@@ -131,7 +132,7 @@ def test_a_prediction_that_is_not_finite_is_null_and_said(vcnef, files, run_fold
         (("--data", "{file}", "--time", "5,-1"), "--time 5,-1 is not understood; write positive whole numbers"),
         (("--data", "{file}", "--space", "24"), "space has 24, which does not divide the 32 points of the data."),
         (("--data", "{file}", "--time", "8"), "time has 8 frames, which the 9 frames of the data"),
-        (("--data", "{file}", "--split", "exam"), "There is no split 'exam'; expected one of train, valid, test."),
+        (("--data", "{file}", "--split", "exam"), "There is no split 'exam'; expected one of train, valid, test, all."),
         (("--data", "{file}", "--device", "abacus"), "The device is 'abacus', which this machine does not have"),
         (("--data", "{file}", "--json", "{file}/out.json"), "Could not write"),
         (("--data", "{file}", "--figures", "{file}"), "Could not write"),

@@ -53,7 +53,7 @@ def evaluate(
     folder = locate(run)
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
-    opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
+    opened = open_data(files, params=parse_settings(params or [], "--param"), stream=True)
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)

@@ -17,8 +17,9 @@ def export(
 ) -> None:
     """Write a model as one file that runs without vcnef: initial states, times and parameters in, trajectories out.
 
-    Inputs are u0 [sample, *x, channel], t [time] and params [sample, parameter] in physical units and single precision,
+    Inputs are u0 (sample, *x, channel), t (time) and params (sample, parameter) in physical units and single precision,
     for any numbers of samples and times, on a grid that is chosen here. The file is run once before it is written.
+    Scattered points and uneven grids are exported from Python: surrogate.export(path, x=points).
     """
     from vcnef.cli._settings import parse_counts
     from vcnef.cli._surrogates import load_surrogate

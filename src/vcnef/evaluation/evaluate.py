@@ -48,13 +48,8 @@ def evaluate(
     beside the model, on the same device and trajectories. In place of a surrogate, the run that `fit` returned, the
     folder of a run or model, or the name of a packaged model will do.
     """
-    surrogate = as_surrogate(surrogate)
-    check_trajectories(data)
-    judged, split, about_split = choose_judged(surrogate, data, split)
-    params = matching_params(surrogate.problem, judged)
-    surrogate, device = place(surrogate, device)
-    plan = make_plan(surrogate, judged, space, time)
-    _check_instance(surrogate, judged, params, plan)
+    surrogate, device = place(as_surrogate(surrogate), device)
+    judged, split, params, plan = prepare(surrogate, data, space=space, time=time, split=split)
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
     judges = _judge(surrogate, judged, params, plan, groups, batch, device, progress)
     results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
@@ -74,7 +69,7 @@ def evaluate(
         parameters=several,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
-        notes=tuple(dict.fromkeys([*differences(surrogate, judged), *about_split, *notes])),
+        notes=tuple(dict.fromkeys([*differences(surrogate, judged), *notes])),
     )
 
 
@@ -91,6 +86,18 @@ class Plan:
 
     def all(self) -> list[Selection]:
         return list(dict.fromkeys([self.base, *self.space, *self.time]))
+
+
+def prepare(
+    surrogate: Any, data: Any, *, space: Sequence[int], time: Sequence[int], split: str
+) -> tuple[Any, str, Float[Tensor, "n p"], Plan]:
+    """What is judged, the name of that split, its parameters and the plan; what does not fit the model is an error."""
+    check_trajectories(data)
+    judged, name, about_split = choose_judged(surrogate, data, split)
+    params = matching_params(surrogate.problem, judged)
+    plan = make_plan(surrogate, judged, space, time)
+    _check_instance(surrogate, judged, params, plan)
+    return judged, name, params, replace(plan, notes=(*about_split, *plan.notes))
 
 
 def make_plan(surrogate: Any, data: Any, space: Sequence[int], time: Sequence[int]) -> Plan:

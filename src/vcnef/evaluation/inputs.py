@@ -12,7 +12,9 @@ from torch import Tensor
 
 from vcnef.data import StoredTrajectories, Trajectories
 from vcnef.data.instance import pick_instance
+from vcnef.data.splits import SPLITS
 from vcnef.packaged import locate
+from vcnef.suggest import suggestion
 from vcnef.surrogate import Surrogate
 
 BLOCK_BYTES = 2**29
@@ -54,6 +56,8 @@ def choose_split(data: Any, split: str) -> Any:
             f"These trajectories are the {data.subset} split; expected the {split} split or the whole data set. "
             f"Pass the whole data set, or split={data.subset!r}."
         )
+    if split not in SPLITS:
+        raise ValueError(f"There is no split {split!r}; expected one of {', '.join(SPLITS)}, all.")
     return data.split(split)
 
 
@@ -93,7 +97,13 @@ def differences(surrogate: Any, data: Any) -> list[str]:
     made, here = surrogate.provenance.get("generated", {}), data.attributes
     pairs = {name: (here[name], made[name]) for name in made if name != "seed" and name in here}
     pairs["domain"] = tuple(_spell(problem.domain) for problem in (data.problem, surrogate.problem))
-    return [
+    known = surrogate.problem.parameters
+    ignored = [
+        f"The model does not know the parameter {name!r} of these data, and answers without. {suggestion(name, known)}"
+        for name in data.problem.parameters
+        if name not in known
+    ]
+    return ignored + [
         f"The {what} of these data is {own}, that of training was {trained}: the model was not made for them."
         for what, (own, trained) in pairs.items()
         if own != trained
