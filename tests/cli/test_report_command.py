@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from vcnef.cli import main
-from vcnef.cli.report import _as_before
+from vcnef.cli.report import _finer
 from vcnef.report import RunRecord
 
 SMALL = ["--samples", "24", "--resolution", "16", "--frames", "5", "--horizon", "0.05", "--device", "cpu"]
@@ -72,9 +72,9 @@ def test_with_data_it_evaluates_and_draws(vcnef, place):
 def test_judged_again_on_the_same_file_it_keeps_its_super_resolution():
     metrics = {"data": ["a.hdf5"], "time": [{"frames": 3}, {"frames": 5}], "space": [{"resolution": [16]}]}
     record = RunRecord(name="a", folder="runs/a", metrics=metrics)
-    assert _as_before(record, "time", [Path("a.hdf5")]) == (3, 5)
-    assert _as_before(record, "space", [Path("a.hdf5")]) == ()
-    assert _as_before(record, "time", [Path("b.hdf5")]) == ()
+    assert _finer(record, {"space": (), "time": ()}, [Path("a.hdf5")]) == {"space": (), "time": (3, 5)}
+    assert _finer(record, {"space": (), "time": (9,)}, [Path("a.hdf5")]) == {"space": (), "time": (9,)}
+    assert _finer(record, {"space": (), "time": ()}, [Path("b.hdf5")]) == {"space": (), "time": ()}
 
 
 def test_several_runs_side_by_side(vcnef, place):
@@ -89,6 +89,26 @@ def test_several_runs_side_by_side(vcnef, place):
     assert '<th scope="col">a</th><th scope="col">b &amp; c</th>' in text
     assert "vcnef evaluate &#x27;runs/b &amp; c&#x27; --data burgers.hdf5 --data more.hdf5 --param nu=0.01" in text
     assert json.loads((place / "runs" / "b & c" / "metrics.json").read_text())["samples"] == 4
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("channels", ["v"], "The model expects the channels v; the data have u."),
+        ("parameters", ["mu"], "The model expects the parameters mu; the data have nu, so mu is missing."),
+    ],
+)
+def test_a_run_that_does_not_fit_the_data_is_named_before_any_is_judged(vcnef, place, key, value, message):
+    shutil.copytree(place / "runs" / "a", place / "runs" / "b")
+    config = place / "runs" / "b" / "model" / "config.json"
+    description = json.loads(config.read_text())
+    description["problem"] |= {key: value, "ranges": {}}
+    config.write_text(json.dumps(description))
+    code, _, err = vcnef("report", "runs/a", "runs/b", "--data", "burgers.hdf5", "--device", "cpu")
+    assert code == 2
+    assert f"b cannot be judged on these data. {message}" in err
+    assert not list(place.rglob("metrics.json"))
+    assert not list(place.rglob("*.html"))
 
 
 def test_without_data_it_shows_what_the_folder_holds(vcnef, place):

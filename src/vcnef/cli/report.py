@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -46,8 +46,9 @@ def report(
     """
     from vcnef.cli._outputs import check_place
     from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
-    from vcnef.cli._settings import parse_counts
+    from vcnef.cli._settings import parse_counts, parse_settings
     from vcnef.cli._surrogates import run_folder
+    from vcnef.data import open as open_data
     from vcnef.data.opening import READERS
     from vcnef.packaged import is_packaged, locate
 
@@ -70,8 +71,13 @@ def report(
     check_place(page, "--out")
     benchmark = read_benchmark(costs) if costs else None
     if files:
-        judging = {"files": files, "params": params, "split": split, "batch": batch, "device": device, "solver": solver}
-        records = [_judge(run, each, finer, **judging) for run, each in zip(folders, records, strict=True)]
+        opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
+        asked = [{"split": split} | _finer(each, finer, files) for each in records]
+        judged = list(zip(folders, records, asked, strict=True))
+        for run, record, question in judged:
+            _check_fit(run, record.name, opened, question)
+        judging = {"files": files, "batch": batch, "device": device, "solver": solver}
+        records = [_judge(run, record, opened, **question, **judging) for run, record, question in judged]
     given = {
         "--data": files, "--param": params or (), "--space": [space], "--time": [time], "--device": [device],
         "--split": [split] if split != "test" else (), "--costs": [costs],
@@ -93,27 +99,36 @@ def _check_data(folders: list[Path], files: list[Path]) -> None:
         )
 
 
-def _judge(run: Path, record: RunRecord, finer: dict[str, tuple[int, ...]], *, files, params, **options) -> RunRecord:
+def _check_fit(run: Path, name: str, data: Any, question: dict[str, Any]) -> None:
+    """Refuse what `evaluate` would, by the name of the run."""
+    from vcnef.cli._surrogates import load_surrogate
+    from vcnef.evaluation.evaluate import prepare
+
+    surrogate = load_surrogate(run, "cpu")
+    try:
+        *_, params, _ = prepare(surrogate, data, **question)
+        surrogate.scaling.params.check(params, surrogate.problem)
+    except ValueError as error:
+        raise ValueError(f"{name} cannot be judged on these data. {error}") from None
+
+
+def _judge(run: Path, record: RunRecord, data: Any, *, files: list[Path], device: str | None, **options) -> RunRecord:
     """The record with a new evaluation, which is saved as metrics.json too, and with pictures."""
     from vcnef.cli._figures import pictures
     from vcnef.cli._progress import progress
     from vcnef.cli._reports import illustrate, solver_line
-    from vcnef.cli._settings import parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
     from vcnef.cli.evaluate import save
-    from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate
     from vcnef.evaluation.inputs import choose_judged
     from vcnef.packaged import is_packaged
     from vcnef.report.drawings import png
 
     typer.echo(f"Judging {record.name}.")
-    finer = {axis: counts or _as_before(record, axis, files) for axis, counts in finer.items()}
-    surrogate = load_surrogate(run, options.pop("device"))
-    opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
+    surrogate = load_surrogate(run, device)
     with plain_warnings() as said, progress() as tell:
-        found = evaluate(surrogate, opened, **finer, **options, progress=tell)
-    judged, *_ = choose_judged(surrogate, opened, found.split)
+        found = evaluate(surrogate, data, **options, progress=tell)
+    judged, *_ = choose_judged(surrogate, data, found.split)
     coarser = {"solver": solver_line(surrogate, judged)} if options["solver"] else {}
     metrics = {"data": [str(each) for each in files], **found.to_dict(), **coarser}
     if not is_packaged(run):
@@ -122,9 +137,10 @@ def _judge(run: Path, record: RunRecord, finer: dict[str, tuple[int, ...]], *, f
     return illustrate(replace(record, metrics=metrics, warnings=tuple(said)), drawn)
 
 
-def _as_before(record: RunRecord, axis: str, files: list[Path]) -> tuple[int, ...]:
-    """The super-resolution of an earlier evaluation on the same files, which would be lost otherwise."""
+def _finer(record: RunRecord, given: dict[str, tuple[int, ...]], files: list[Path]) -> dict[str, tuple[int, ...]]:
+    """The super-resolution that is asked for, or that of an earlier evaluation on the same files, lost otherwise."""
     from vcnef.report.drawings import size
 
     same = record.found("data") == [str(each) for each in files]
-    return tuple(size(each, axis) for each in record.results(axis)) if same else ()
+    before = {axis: tuple(size(each, axis) for each in record.results(axis)) if same else () for axis in given}
+    return {axis: counts or before[axis] for axis, counts in given.items()}
