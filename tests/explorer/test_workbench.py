@@ -80,6 +80,14 @@ def test_there_must_be_a_model():
         Workbench({})
 
 
+def test_the_solution_of_one_instance_is_not_explored(surrogates):
+    alone = copy(surrogates["burgers"])
+    alone.provenance = alone.provenance | {"instance": {"number": 3}}
+    words = "pinn is a vcnef of one initial state, trajectory 3 .* Serve a model of many states"
+    with pytest.raises(ValueError, match=words):
+        Workbench({"burgers": surrogates["burgers"], "pinn": alone})
+
+
 def test_the_solver_is_of_the_generation_that_made_the_data(surrogates):
     def generation(domain, **provenance):
         surrogate = copy(surrogates["burgers"])

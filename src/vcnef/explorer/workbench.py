@@ -45,6 +45,8 @@ class Workbench:
     def __init__(self, surrogates: Mapping[str, Surrogate]) -> None:
         if not surrogates:
             raise ValueError("There is no model to explore; name run folders, e.g. `vcnef serve runs/a`.")
+        for name, surrogate in surrogates.items():
+            _check_explorable(name, surrogate)
         self.names, self.surrogates = list(surrogates), list(surrogates.values())
         self.equations = [find_equation(each) for each in self.surrogates]
         self._predicting, self._solving = Turns(), Turns()
@@ -150,6 +152,15 @@ def find_equation(surrogate: Surrogate) -> Equation | None:
     known = equation(problem.name, generation=made if made in GENERATIONS else generation_of(problem))
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
     return known if fits else None
+
+
+def _check_explorable(name: str, surrogate: Surrogate) -> None:
+    if instance := surrogate.provenance.get("instance"):
+        raise ValueError(
+            f"{name} is a {surrogate.name} of one initial state, trajectory {instance['number']} of its training data, "
+            "and would refuse the states that a page asks about. Serve a model of many states, e.g. a vcnef; this one "
+            "is asked with `vcnef predict`."
+        )
 
 
 class _Memory:
