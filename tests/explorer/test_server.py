@@ -1,8 +1,10 @@
 """What the explorer's server gives to its page, and what it refuses to everybody."""
 
+import http.client
 import json
 import re
 import socket
+from contextlib import ExitStack
 
 import pytest
 
@@ -103,7 +105,30 @@ def test_bodies_are_bounded_and_measured(client, length, status):
 
 def test_other_methods_are_refused(client):
     for method in ("PUT", "DELETE", "OPTIONS"):
-        assert client.request(method, "/api/models")[0] == 501
+        status, headers, content = client.request(method, "/api/models")
+        assert (status, headers["Content-Type"]) == (501, "application/json; charset=utf-8")
+        assert headers["Connection"] == "close"
+        words = f"Unsupported method ({method!r}). The explorer answers GET and POST of HTTP/1.1."
+        assert json.loads(content) == {"error": words}
+        assert "Content-Security-Policy" in headers
+    assert client.request("HEAD", "/api/models")[::2] == (501, b"")
+
+
+@pytest.mark.parametrize(("line", "status"), [(b"nonsense", 400), (b"GET / HTTP/x", 400), (b"GET / HTTP/3.0", 505)])
+def test_what_is_no_http_is_answered_in_json(client, line, status):
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(line + b"\r\n\r\n")
+        reply = http.client.HTTPResponse(connection)
+        reply.begin()
+        assert reply.status == status
+        assert "The explorer answers GET and POST" in json.loads(reply.read())["error"]
+
+
+def test_many_may_ask_at_once(surrogates):
+    """Before any of them is taken."""
+    with ExplorerServer(Workbench(surrogates), port=0) as server, ExitStack() as connections:
+        for _ in range(60):
+            connections.enter_context(socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=2))
 
 
 def test_a_failure_inside_is_one_sentence(client, server, monkeypatch):

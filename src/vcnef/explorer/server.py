@@ -7,6 +7,7 @@ import json
 import math
 import socket
 from collections.abc import Mapping
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
@@ -51,6 +52,7 @@ class ExplorerServer(ThreadingHTTPServer):
     """Serves a workbench at `host` and `port` (0: any free one); `url` is where."""
 
     daemon_threads = True
+    request_queue_size = 128  # connections that wait to be taken; the rest are reset, and the default is 5
 
     def __init__(self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765) -> None:
         self.workbench = workbench
@@ -75,6 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "vcnef", ""
+    default_request_version = "HTTP/1.0"  # what is no HTTP gets a head too, unlike the 0.9 it would be taken for
     timeout = 60.0
     disable_nagle_algorithm = True  # a body that follows its head at once would wait 40 ms
 
@@ -83,6 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self._reply(self._post)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """The base class refuses other methods, and what is no HTTP, with a page; here too it is JSON."""
+        self.close_connection = True  # what follows is not read
+        reason = message or HTTPStatus(code).phrase
+        self._send(*_error(code, f"{reason}. The explorer answers GET and POST of HTTP/1.1."))
 
     def log_message(self, *arguments: Any) -> None:
         """A local tool has no access log."""
@@ -100,6 +109,9 @@ class _Handler(BaseHTTPRequestHandler):
         except Exception as error:
             lines = str(error).splitlines() or [type(error).__name__]
             status, kind, body = _error(500, f"The computation failed: {lines[0]}")
+        self._send(status, kind, body)
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
         try:
             self.send_response(status)
             for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **HEADERS}.items():
@@ -107,7 +119,8 @@ class _Handler(BaseHTTPRequestHandler):
             if self.close_connection:
                 self.send_header("Connection", "close")
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
         except ConnectionError:
             self.close_connection = True  # the page has gone on to another question
 
