@@ -152,6 +152,7 @@ def test_warnings_outside_the_trained_range(client, change, words):
         ({"state": {"drawn": {"u": [1e9] * 8}}}, "drawn of u goes beyond"),
         ({"model": GAS, "state": {"drawn": {"vx": [1] * 8}}}, "only 1D can be drawn."),
         ({"file": "/etc/passwd"}, "A question has no 'file'"),
+        ({"state": {"mode": {"u": [1]}}}, "A state has no 'mode'. Did you mean 'modes'?"),
     ],
 )
 def test_limits(client, question, words):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -63,9 +63,7 @@ def read_ask(
     asked: Mapping[str, Any], number: int, problem: Problem, horizon: float, size: float, *, solver: bool
 ) -> Ask:
     """The question in a page's JSON; `size` is the largest value that the fields had in training."""
-    unknown = set(asked) - {"model", "state", "params", "last", "times", "points", "page", "format"}
-    if unknown:
-        raise ValueError(f"A question has no {sorted(unknown)[0]!r}; see /api/models for what it has.")
+    _check_names(asked, ("model", "state", "params", "last", "times", "points", "page", "format"), "question")
     points = _whole(asked.get("points", POINTS[problem.ndim]), "points", 8, MOST_POINTS)
     times = _whole(asked.get("times", 41), "times", 2, MOST_TIMES)
     if points**problem.ndim * times > MOST_VALUES:
@@ -97,6 +95,7 @@ def _params(given: Any, problem: Problem, solver: bool) -> dict[str, float]:
 
 
 def _shape(given: Mapping[str, Any], problem: Problem, largest: float) -> Shape:
+    _check_names(given, ("preset", "seed", "modes", "drawn"), "state")
     preset = given.get("preset", "sine")
     if preset not in NAMES:
         raise ValueError(f"There is no initial state {preset!r}. {suggestion(str(preset), NAMES)}")
@@ -123,6 +122,12 @@ def _lists(
                 f"{what} of {channel} goes beyond {largest:g}; expected values nearer to the trained ones."
             )
     return lists
+
+
+def _check_names(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(f"A {what} has no {name!r:.40}. {suggestion(name, known)}")
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
