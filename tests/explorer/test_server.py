@@ -131,6 +131,15 @@ def test_many_may_ask_at_once(surrogates):
             connections.enter_context(socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=2))
 
 
+@pytest.mark.parametrize(("error", "said"), [(ConnectionResetError, False), (KeyError, True)])
+def test_a_page_that_is_closed_is_no_failure(server, capsys, error, said):
+    try:
+        raise error
+    except error:
+        server.handle_error(None, ("127.0.0.1", 1))
+    assert (error.__name__ in capsys.readouterr().err) == said
+
+
 def test_a_failure_inside_is_one_sentence(client, server, monkeypatch):
     def fail(ask):
         raise RuntimeError("sizes do not match\nat line 3")

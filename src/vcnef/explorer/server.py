@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import socket
+import sys
 from collections.abc import Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,6 +70,11 @@ class ExplorerServer(ThreadingHTTPServer):
         # Not HTTPServer's, which asks the network for this machine's name.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A page that was closed is no failure of the server."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
