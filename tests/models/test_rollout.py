@@ -48,6 +48,40 @@ def test_interpolation_between_frames_is_linear(example):
     torch.testing.assert_close(model(u0, grid, t.expand(3, -1), params), expected)
 
 
+class Growth(Stepper):
+    """Each step multiplies by 1e9, so single precision has four frames after 100, and the fifth is infinite."""
+
+    ndim, channels, params = 1, 1, 0
+
+    def forward(self, u, grid, params=None):
+        return 1e9 * u
+
+
+@pytest.mark.parametrize("rounding", [-1e-7, 0.0, 1e-7])
+def test_interpolation_knows_nothing_of_later_frames(rounding):
+    stepped = Rollout(Growth(), 4)
+    u0, grid = torch.full((2, 4, 1), 100.0), torch.rand(4, 1)
+    t = torch.tensor([0.25, 0.5, 0.75, 1.0]) * (1 + rounding)
+    expected = stepped(u0, grid, t)
+    assert expected.isfinite().all()
+    torch.testing.assert_close(TimeInterpolated(stepped)(u0, grid, t), expected)
+    # The frame before the one that is infinite is as it was.
+    longer = torch.cat([t, torch.tensor([1.25])])
+    torch.testing.assert_close(TimeInterpolated(stepped)(u0, grid, longer)[:, :4], expected)
+
+
+def test_interpolation_takes_no_step_too_many(example, monkeypatch):
+    u0, grid, params, _ = example
+    model, calls = TimeInterpolated(Rollout(Decay(), 10)), []
+    step = Decay.forward
+    monkeypatch.setattr(Decay, "forward", lambda self, *inputs: calls.append(1) or step(self, *inputs))
+    for t, steps in ((0.3, 3), (0.31, 4), (1.0, 10), (0.0, 0)):
+        calls.clear()
+        model(u0, grid, torch.tensor([0.0, t], dtype=torch.float64), params)
+        assert len(calls) == steps
+    assert model(u0, grid, torch.zeros(0, dtype=torch.float64), params).shape == (3, 0, 8, 1)
+
+
 def test_prediction_in_chunks_takes_every_step_once(example, monkeypatch):
     u0, grid, params, truth = example
     model, calls = Rollout(Decay(), 10), []

@@ -87,11 +87,16 @@ class TimeInterpolated(TrajectoryModel):
         return self.model.encode(u0, grid, params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        position = self._position(t)
+        # Both are the frame itself where there is one: a later one, which may not be finite, has no part in it.
+        before, after = position.floor().long(), position.ceil().long()
+        frames = self.model.unroll(latent, int(after.max()) if t.numel() else 0)
+        share = (position - before).to(frames.dtype).view(*t.shape, *[1] * (latent.u0.ndim - 1))
+        return torch.lerp(pick_frames(frames, before), pick_frames(frames, after), share)
+
+    def _position(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*b t"]:
+        """In frames; a whole number where only rounding keeps it from one."""
         position = t * self.model.steps
-        before = position.floor().long()
-        count = int(before.max()) + 2 if t.numel() else 1
-        clock = torch.arange(count, device=t.device, dtype=t.dtype) / self.model.steps
-        frames = self.model.query(latent, clock)
-        share = (position - before).to(frames.dtype)
-        share = share.view(*(share.shape if t.ndim == 2 else (1, -1)), *[1] * (latent.u0.ndim - 1))
-        return torch.lerp(pick_frames(frames, before), pick_frames(frames, before + 1), share)
+        whole = position.round()
+        rounding = 4 * torch.finfo(t.dtype).eps * whole.abs()
+        return torch.where((position - whole).abs() <= rounding, whole, position)
