@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -117,7 +119,7 @@ class CaseData:
 
     def _generated(self, stride: int) -> Trajectories:
         case = self.case
-        path = self.cache and self.cache / f"{case.name}_{case.generation}_{case.samples}_{case.data_seed}_{stride}.pt"
+        path = self.cache and self.cache / f"{case.name}_{case.generation}_{case.samples}_{self._hash(stride)}.pt"
         if path and path.exists():
             return torch.load(path, weights_only=False, mmap=True)
         data = case.generate(case.params, self.device, stride)
@@ -125,6 +127,11 @@ class CaseData:
             path.parent.mkdir(parents=True, exist_ok=True)
             torch.save(data, path)
         return data
+
+    def _hash(self, stride: int) -> str:
+        """Another one for other data."""
+        described = json.dumps([self.case.describe(), stride], sort_keys=True)
+        return hashlib.sha256(described.encode()).hexdigest()[:12]
 
     def held_out(self) -> Iterator[tuple[Values, bool, Trajectories]]:
         """The test trajectories of each parameter value at all points, and whether the value is one of training.

@@ -112,6 +112,20 @@ def test_data_outlast_a_process_in_a_cache(tmp_path, monkeypatch):
     assert (again.problem, again.parts, again.attributes) == (made.problem, made.parts, made.attributes)
 
 
+@pytest.mark.parametrize(
+    "change", [{"resolution": 16}, {"frames": 21}, {"params": {"nu": [0.1]}}, {"initial": {"modes": 3}}]
+)
+def test_a_cache_does_not_mix_up_data(tmp_path, monkeypatch, change):
+    case = accuracy.read_case("burgers").shrunk()
+    made = []
+    monkeypatch.setattr(accuracy_cases, "generate", lambda *names, **options: made.append(options) or "data")
+    for _ in range(2):
+        for each in (case, dataclasses.replace(case, **change)):
+            accuracy_cases.CaseData(each, CPU, tmp_path)._generated(1)
+    assert len(made) == len(list(tmp_path.iterdir())) == 2
+    assert all(path.name.startswith("burgers_") for path in tmp_path.iterdir())
+
+
 def test_a_machine_without_git(monkeypatch):
     def nothing(*arguments, **options):
         raise FileNotFoundError("git")
