@@ -43,6 +43,13 @@ def test_speed_and_memory():
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("peak memory in MiB", "time in s")
 
 
+def test_speed_and_memory_without_steps():
+    record = {"model": "vcnef", "way": "parallel", "seconds": 1.0, "peak_memory": 200 * 2**20}
+    axis = draw(plots.speed_memory([record, record | {"seconds": 2.0}]))
+    assert axis.containers[0].lines[0].get_ydata().tolist() == [1, 2]
+    assert not axis.texts
+
+
 def test_accuracy_and_cost():
     models = {"vcnef": (0.003, 0.05), "fno": (0.01, 0.08)}
     solver = {"1024 points": (1.0, 0.0), "512 points": (0.3, 0.01), "256 points": (0.1, 0.04)}

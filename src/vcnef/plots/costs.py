@@ -41,7 +41,7 @@ def speed_memory(records: Iterable[Mapping[str, Any]], *, title: str = "") -> Fi
         bars = [np.zeros(len(spread)), spread] if any(spread) else None
         axis.errorbar(np.divide(memory, MIB), seconds, bars, **look, label=f"{name}, {way}")
         if len(entries) > 1:
-            for each in (entries[0], entries[-1]):
+            for each in (each for each in (entries[0], entries[-1]) if "steps" in each):
                 place = (each["peak_memory"] / MIB, each["seconds"])
                 axis.annotate(f"{each['steps']} steps", place, xytext=(6, -8), **PLAIN)
     axis.set(xlabel="peak memory in MiB", ylabel="time in s", title=title)
