@@ -35,8 +35,9 @@ def test_names():
         ),
         ("burgers", np.zeros((4, 3, 1)), {}, r"u0 has \(3,\) cells; expected at least 4"),
         ("burgers", np.full((4, 8, 1), np.nan), {}, "u0 has 32 values that are not finite"),
-        ("cns1d", GAS * [1, -2, 1], {}, "pressure of u0 goes down to -2; expected positive.*density, pressure, vx"),
-        ("cns1d", GAS * [0, 1, 1], {}, "density of u0 goes down to 0; expected positive"),
+        ("cns1d", GAS * [1, -2, 1], {}, "pressure of u0 goes down to -2; expected more than 1e-08.*pressure, vx"),
+        ("cns1d", GAS * [1, 1e-9, 1], {}, "pressure of u0 goes down to 1e-09; expected more than 1e-08.*other units"),
+        ("cns1d", GAS * [0, 1, 1], {}, "density of u0 goes down to 0; expected more than 0"),
         ("cns1d", GAS, {"t": []}, r"t has shape \(0,\); expected a list of output times"),
         ("cns1d", GAS, {"t": [0.2, 0.1]}, "Output times run from 0.2 to 0.1 and are not finite, ascending"),
         ("cns1d", GAS, {"t": [-0.2, 0.1]}, "count time from the state u0"),
@@ -45,6 +46,8 @@ def test_names():
         ("cns1d", GAS, {"params": {"eta": -0.1}}, "'eta' is negative: -0.1. A viscosity is zero or more"),
         ("cns1d", GAS, {"params": {"eta": np.inf}}, "'eta' is not finite: inf"),
         ("cns1d", GAS, {"domain": [(0, 1), (0, 1)]}, "The domain has 2 axes; 'cns1d' has 1. Give one"),
+        ("cns1d", GAS, {"domain": [(0, 0)]}, r"The domain has the axis \(0, 0\); expected finite ends, the lower one"),
+        ("cns1d", GAS, {"domain": [(1, 0)]}, r"The domain has the axis \(1, 0\)"),
     ],
 )
 def test_solve_says_what_is_wrong(name, u0, options, message):

@@ -32,6 +32,21 @@ def test_time_zero_is_the_initial_state_and_extra_output_times_hardly_matter():
     assert ((few[:, 1] - many[:, 3]).norm(dim=1) / few[:, 1].norm(dim=1)).max() < 2e-3
 
 
+def test_many_small_steps_take_as_long_as_they_should():
+    class Counting:
+        """Its state is the number of steps that have been taken, which single precision holds."""
+
+        def limit(self, state):
+            return torch.full_like(state[0][:, 0], 1.3e-4)
+
+        def step(self, state, dt):
+            return (state[0] + 1.0,)
+
+    u = stepping.integrate(lambda p: Counting(), torch.zeros(1, 4, 1), [1.9], [])
+    # A clock of single precision is there after 14613.
+    assert u.flatten().tolist() == [14616.0] * 4
+
+
 def test_a_run_that_blows_up_ends_and_leaves_the_others_alone():
     chosen, u0 = case("cns2d")
     healthy = chosen.solve(u0, [0.02, 0.05])

@@ -111,7 +111,11 @@ def solve_compressible_ns(
     stale_ghosts: bool = False,
     compiled: bool | None = None,
 ) -> Tensor:
-    """The finite-volume solution; channels are density, pressure and the velocities."""
+    """The finite-volume solution; channels are density, pressure and the velocities.
+
+    Viscous sub-steps are those of a gas whose density varies little from cell to cell: with jumps of a hundred times
+    velocities beside them are off by some percent, with larger ones a run may blow up and be NaN.
+    """
 
     def build(viscosities: Sequence[Tensor]) -> SplitGas | StaleGhosts:
         shear, bulk = viscosities

@@ -13,6 +13,8 @@ from vcnef.pde.finite_volume import State, face_states, largest, midpoint, neigh
 from vcnef.pde.riemann import GAMMA, hllc_flux, speed_squared
 
 CFL = 0.3
+VACUUM = 1e-8
+"""A pressure that is not left to fall further."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +110,8 @@ def _conserved(state: State) -> State:
 
 
 def _primitive(conserved: State) -> State:
-    """Density, pressure (1e-4 where it has dropped to 1e-8 or less) and velocity."""
+    """Density, pressure (1e-4 where it has dropped to that of a vacuum) and velocity."""
     rho, energy, *momentum = conserved
     v = [m / rho for m in momentum]
     p = (GAMMA - 1.0) * (energy - 0.5 * rho * speed_squared(v))
-    return (rho, torch.where(p <= 1e-8, 1e-4, p), *v)
+    return (rho, torch.where(p <= VACUUM, 1e-4, p), *v)

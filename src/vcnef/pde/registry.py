@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import isclose
+from math import inf, isclose
 from types import MappingProxyType
 
 import numpy as np
@@ -16,6 +16,7 @@ from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
 from vcnef.pde.equation import Equation
+from vcnef.pde.gas import VACUUM
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
@@ -78,12 +79,20 @@ def solve(
     _check_states(chosen, states)
     times = torch.as_tensor(t, dtype=torch.float64).cpu()
     _check_times(times)
-    if domain is not None and len(domain) != chosen.problem.ndim:
+    if domain is not None:
+        _check_domain(chosen, domain)
+    return chosen.solve(states, times, _checked_params(chosen, params or {}, states), domain=domain)
+
+
+def _check_domain(chosen: Equation, domain: Sequence[tuple[float, float]]) -> None:
+    if len(domain) != chosen.problem.ndim:
         raise ValueError(
-            f"The domain has {len(domain)} axes; {name!r} has {chosen.problem.ndim}. "
+            f"The domain has {len(domain)} axes; {chosen.name!r} has {chosen.problem.ndim}. "
             f"Give one (low, high) pair per axis, e.g. {chosen.problem.domain}."
         )
-    return chosen.solve(states, times, _checked_params(chosen, params or {}, states), domain=domain)
+    for low, high in domain:
+        if not 0 < high - low < inf:
+            raise ValueError(f"The domain has the axis ({low}, {high}); expected finite ends, the lower one first.")
 
 
 def _check_states(chosen: Equation, u0: Tensor) -> None:
@@ -105,13 +114,13 @@ def _check_states(chosen: Equation, u0: Tensor) -> None:
     if not torch.isfinite(u0).all():
         count = int((~torch.isfinite(u0)).sum())
         raise ValueError(f"u0 has {count} values that are not finite. Remove or repair those samples first.")
-    for channel in ("density", "pressure"):
+    for channel, least in (("density", 0.0), ("pressure", VACUUM)):
         if channel in problem.channels:
             smallest = float(u0[..., problem.channels.index(channel)].min())
-            if smallest <= 0:
+            if smallest <= least:
                 raise ValueError(
-                    f"The {channel} of u0 goes down to {smallest:.4g}; expected positive values. "
-                    f"Check the channel order: {', '.join(problem.channels)}."
+                    f"The {channel} of u0 goes down to {smallest:.4g}; expected more than {least:g}. "
+                    f"Check the channel order, {', '.join(problem.channels)}, and take other units if it is right."
                 )
 
 

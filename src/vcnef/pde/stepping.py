@@ -101,8 +101,9 @@ class _Run:
         self.scheme, self.state = scheme, state
         self.least = SMALLEST_STEP * scheme.limit(state)
         self.most = torch.full_like(self.least, torch.inf)
-        self.left = torch.zeros_like(self.least)
-        self.split_left = torch.zeros_like(self.least)
+        # In double precision: each step would be rounded alike, and the clock be late by a percent after 1e5 of them.
+        self.left = torch.zeros_like(self.least, dtype=torch.float64)
+        self.split_left = torch.zeros_like(self.left)
         # With no time left a step changes nothing, so it may be traced and captured on the live state.
         step = (scheme, state, self.left, self.split_left, self.least, self.most)
         self._step = repeatable(_step, step, compiled)
@@ -132,14 +133,15 @@ class _Run:
 
     def _plan(self) -> tuple[int, int]:
         """Steps still needed by the slowest sample, and sub-steps in each; the only place where the host waits."""
-        dt = _time_step(self.scheme.limit(self.state), self.left, self.least)
+        left = self.left.to(self.least.dtype)
+        dt = _time_step(self.scheme.limit(self.state), left, self.least)
         pieces = torch.zeros_like(dt)
         if self._substep is not None:
             pieces = torch.ceil(dt / self.scheme.sublimit)
             # A sample keeps to the sub-steps it asked for here, so that they always cover its step.
             torch.mul(pieces, self.scheme.sublimit, out=self.most)
             torch.minimum(dt, self.most, out=dt)
-        steps = torch.ceil(self.left / dt).nan_to_num(nan=0.0)  # 0 / 0 where no time is left
+        steps = torch.ceil(left / dt).nan_to_num(nan=0.0)  # 0 / 0 where no time is left
         most_steps, most_pieces = torch.stack([steps.amax(), pieces.amax()]).tolist()
         return int(most_steps), int(most_pieces)
 
@@ -153,16 +155,21 @@ def _step(
     scheme: Scheme, state: State, left: Tensor, split_left: Tensor, least: Tensor, most: Tensor
 ) -> None:  # in place
     limit = scheme.limit(state)
-    dt = torch.minimum(_time_step(limit, left, least), most)
+    dt = torch.minimum(_time_step(limit, left.to(limit.dtype), least), most)
     _overwrite(state, scheme.step(state, torch.where(limit >= least, dt, torch.nan)), dt)
-    left.sub_(dt)
+    _spend(left, dt)
     split_left.copy_(dt)
 
 
 def _substep(scheme: SplitScheme, state: State, split_left: Tensor) -> None:  # in place
-    dt = torch.minimum(scheme.sublimit, split_left)
+    dt = torch.minimum(scheme.sublimit, split_left.to(scheme.sublimit.dtype))
     _overwrite(state, scheme.substep(state, dt), dt)
-    split_left.sub_(dt)
+    _spend(split_left, dt)
+
+
+def _spend(left: Tensor, dt: Tensor) -> None:  # in place
+    """Take a step off the time that is left; nothing remains of what rounding alone would leave."""
+    left.copy_(torch.where(dt >= left.to(dt.dtype), 0.0, left - dt))
 
 
 def _overwrite(state: State, new: State, dt: Tensor) -> None:
