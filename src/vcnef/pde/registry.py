@@ -84,7 +84,7 @@ def solve(
     return chosen.solve(states, times, _checked_params(chosen, params or {}, states), domain=domain)
 
 
-def _check_domain(chosen: Equation, domain: Sequence[tuple[float, float]]) -> None:
+def _check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:
     if len(domain) != chosen.problem.ndim:
         raise ValueError(
             f"The domain has {len(domain)} axes; {chosen.name!r} has {chosen.problem.ndim}. "
