@@ -53,6 +53,21 @@ def test_space_time_of_tensors_and_of_what_is_not_finite():
     assert pictures(figure)[1].collections[0].get_clim() == (TRUTH.min(), TRUTH.max())
 
 
+def test_a_channel_may_have_dollars(tmp_path):
+    flat, box = (TRUTH.reshape(10, 4, 4), TRUTH[:8].reshape(8, 4, 4))
+    drawn = [
+        plots.space_time(TRUTH, TRUTH, T, X, "$p_$"),
+        plots.fields(flat, flat, T, channel="$p_$"),
+        plots.boxes(box, box, channel="$p_$"),
+        plots.spectra(TRUTH[None], TRUTH[None], T, channel="$p_$"),
+    ]
+    for figure in drawn:
+        labels = [axis.get_ylabel() for axis in draw(figure).axes]
+        assert any(r"\$p_\$" in label for label in labels)
+    for number, field in enumerate((TRUTH, flat)):
+        assert plots.animate(field[:2], field[:2], T[:2], tmp_path / f"{number}.gif", channel="$p_$").exists()
+
+
 def test_error_over_time():
     curves = {"vcnef": 0.1 * T, "fno": np.stack([0.1 * T, 0.2 * T, 0.3 * T])}
     axis = draw(plots.error_over_time(curves, T, horizon=0.8)).axes[0]

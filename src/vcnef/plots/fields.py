@@ -31,22 +31,17 @@ def fields(
     instants = style.as_array(t, "t", "t")
     style.check_axis(instants, "t", len(true))
     frames = style.nearest_frames(instants, times)
-    error = predicted - true
-    rows = (
-        ("Truth", true, style.FIELD_MAP, style.field_scale(true[frames])),
-        ("Prediction", predicted, style.FIELD_MAP, style.field_scale(true[frames])),
-        ("Error", error, style.ERROR_MAP, style.error_scale(error[frames])),
-    )
+    rows = style.compared(true[frames], predicted[frames], channel)
     figure, axes = style.panels(3, len(frames), width=2.4, height=2.2)
     extent = (*domain[0], *domain[1])
-    for line, (name, values, colours, scale) in zip(axes, rows, strict=True):
-        for axis, frame in zip(line, frames, strict=True):
+    for line, (name, values, label, colours) in zip(axes, rows, strict=True):
+        for axis, field in zip(line, values, strict=True):
             # The first axis of a field is x, which runs to the right; pictures have rows first.
-            picture = axis.imshow(values[frame].T, origin="lower", extent=extent, cmap=colours, **scale)
+            picture = axis.imshow(field.T, origin="lower", extent=extent, **colours)
             axis.set(xticks=[], yticks=[])
             style.bare(axis)
         line[0].set_ylabel(name)
-        figure.colorbar(picture, ax=line, label=channel if name != "Error" else f"error of {channel}")
+        figure.colorbar(picture, ax=line, label=label)
     for axis, frame in zip(axes[0], frames, strict=True):
         axis.set_title(f"t = {instants[frame]:.3g}")
     if title:

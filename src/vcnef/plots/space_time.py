@@ -18,21 +18,14 @@ def space_time(truth: Any, prediction: Any, t: Any, x: Any, channel: str = "u", 
     times, points = style.as_array(t, "t", "t"), style.as_array(x, "x", "x")
     style.check_axis(times, "t", true.shape[0])
     style.check_axis(points, "x", true.shape[1])
-    error = predicted - true
-    # A prediction that blows up must not wash out the truth, so the truth alone sets the colours.
-    pictures = (
-        ("Truth", true, style.FIELD_MAP, style.field_scale(true)),
-        ("Prediction", predicted, style.FIELD_MAP, style.field_scale(true)),
-        ("Error", error, style.ERROR_MAP, style.error_scale(error)),
-    )
     figure, axes = style.panels(1, 3)
-    for axis, (name, values, colours, scale) in zip(axes[0], pictures, strict=True):
+    for axis, (name, values, label, colours) in zip(axes[0], style.compared(true, predicted, channel), strict=True):
         mesh = axis.pcolormesh(
-            style.edges(points), style.edges(times), values, cmap=colours, rasterized=True, shading="flat", **scale
+            style.edges(points), style.edges(times), values, rasterized=True, shading="flat", **colours
         )
         axis.set(title=name, xlabel="x", ylabel="t" if name == "Truth" else "")
         style.bare(axis)
-        figure.colorbar(mesh, ax=axis, label=channel if name != "Error" else f"error of {channel}")
+        figure.colorbar(mesh, ax=axis, label=label)
     if title:
         figure.suptitle(title)
     return figure

@@ -70,7 +70,7 @@ def spectra(
             axis.plot(k, _drawable(energy[i]), color=colour, marker=marker, markevery=max(1, len(k) // 10), label=name)
         axis.set(title=f"t = {instants[frame]:.3g}", xlabel="wave number k", xscale="log", yscale="log")
         axis.sharey(axes[0, 0])
-    axes[0, 0].set_ylabel(f"energy E(k) of {channel}")
+    axes[0, 0].set_ylabel(f"energy E(k) of {style.verbatim(channel)}")
     axes[0, 0].legend()
     if title:
         figure.suptitle(title)

@@ -48,6 +48,11 @@ def bare(axis: Axes) -> None:
         spine.set_visible(True)
 
 
+def verbatim(name: str) -> str:
+    """A name of the data as it is, where matplotlib would take dollars for mathematics."""
+    return name.replace("$", r"\$")
+
+
 def field_scale(*arrays: np.ndarray) -> dict[str, float]:
     """One colour scale for several fields, from what is finite in them."""
     values = np.concatenate([np.ravel(each) for each in arrays])
@@ -97,11 +102,11 @@ def compared(truth: np.ndarray, prediction: np.ndarray, channel: str) -> tuple[t
     """Truth, prediction and error: the name, the values, the label of their colours, and the colours."""
     # A prediction that blows up must not wash out the truth, so the truth alone sets the colours.
     field = {"cmap": FIELD_MAP, **field_scale(truth)}
-    error = prediction - truth
+    error, label = prediction - truth, verbatim(channel)
     return (
-        ("Truth", truth, channel, field),
-        ("Prediction", prediction, channel, field),
-        ("Error", error, f"error of {channel}", {"cmap": ERROR_MAP, **error_scale(error)}),
+        ("Truth", truth, label, field),
+        ("Prediction", prediction, label, field),
+        ("Error", error, f"error of {label}", {"cmap": ERROR_MAP, **error_scale(error)}),
     )
 
 

@@ -117,7 +117,7 @@ def size(result: Mapping[str, Any], axis: str) -> int:
 
 def label(name: str) -> str:
     """A name as matplotlib shows it: dollars would be mathematics, and a leading underscore hides a curve."""
-    text = name.replace("$", r"\$")
+    text = style.verbatim(name)
     return f" {text}" if text.startswith("_") else text
 
 
