@@ -55,6 +55,15 @@ def test_the_interface(name, ndim, params):
 
 
 @pytest.mark.parametrize(("name", "ndim", "params"), CASES)
+def test_nothing_is_asked(name, ndim, params):
+    model = vcnef.build(name, ndim=ndim, channels=2, params=params, **TINY[name])
+    grid = cell_centres(((0.0, 1.0),) * ndim, SIDES[ndim])
+    for samples, times in ((0, 3), (2, 0)):
+        u0, t, p = torch.randn(samples, *SIDES[ndim], 2), torch.ones(times), torch.rand(samples, params)
+        assert model.predict(u0, grid, t, p if params else None).shape == (samples, times, *SIDES[ndim], 2)
+
+
+@pytest.mark.parametrize(("name", "ndim", "params"), CASES)
 def test_weights_survive_a_state_dict(name, ndim, params):
     first, second = (vcnef.build(name, ndim=ndim, channels=1, params=params, **TINY[name]) for _ in range(2))
     second.load_state_dict(first.state_dict())

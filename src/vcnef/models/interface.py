@@ -81,10 +81,13 @@ class TrajectoryModel(nn.Module):
         """
         check_shapes(self, u0, grid, t, params)
         check_finite(u0=u0, grid=grid, t=t, params=params)
+        shape = len(u0), t.shape[-1], *u0.shape[1:]
+        if not prod(shape):
+            return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
         budget = self.points_in_flight(u0.device) if points_per_chunk is None else points_per_chunk
-        samples, times = _chunk_sizes(u0, budget, 1 if self.independent_times else max(t.shape[-1], 1))
+        samples, times = _chunk_sizes(u0, budget, 1 if self.independent_times else t.shape[-1])
         trajectories = []
-        for start in range(0, max(len(u0), 1), samples):
+        for start in range(0, len(u0), samples):
             rows = slice(start, start + samples)
             with chosen_precision(precision):
                 latent = self.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
@@ -135,8 +138,8 @@ def _chunk_sizes(u0: Tensor, budget: int, least_times: int) -> tuple[int, int]:
     """How many samples, and how many times of each, make a chunk of about so many points."""
     if budget < 1:
         raise ValueError(f"points_per_chunk is {budget}; expected at least 1, or None for the default.")
-    points = max(prod(u0.shape[1:-1]), 1)
-    samples = min(max(budget // (points * least_times), 1), max(len(u0), 1))
+    points = prod(u0.shape[1:-1])
+    samples = min(max(budget // (points * least_times), 1), len(u0))
     return samples, max(budget // (points * samples), least_times)
 
 
