@@ -63,6 +63,16 @@ def test_nothing_is_asked(name, ndim, params):
         assert model.predict(u0, grid, t, p if params else None).shape == (samples, times, *SIDES[ndim], 2)
 
 
+@pytest.mark.parametrize("name", TINY)
+def test_prediction_in_inference_mode(name):
+    model = vcnef.build(name, ndim=1, channels=2, params=2, **TINY[name]).eval()
+    inputs = torch.randn(3, 12, 2), torch.rand(12, 1), torch.tensor([0.5, 1.0]), torch.rand(3, 2)
+    expected = model.predict(*inputs)
+    with torch.inference_mode():
+        torch.testing.assert_close(model.predict(*inputs), expected)
+        torch.testing.assert_close(model.predict(*(each.clone() for each in inputs)), expected)
+
+
 @pytest.mark.parametrize(("name", "ndim", "params"), CASES)
 def test_weights_survive_a_state_dict(name, ndim, params):
     first, second = (vcnef.build(name, ndim=ndim, channels=1, params=params, **TINY[name]) for _ in range(2))

@@ -131,7 +131,9 @@ class Coral(TrajectoryModel):
         Differentiable while training; otherwise the answer is a constant, and gradients may be switched off.
         """
         differentiable = self.training and torch.is_grad_enabled()
-        with torch.enable_grad():
+        # Inference mode has no gradients to switch on, and its tensors have none outside it.
+        with torch.inference_mode(False), torch.enable_grad():
+            u, grid = (each.clone() if each.is_inference() else each for each in (u, grid))
             code = u.new_zeros(len(u), len(self.mean), requires_grad=True)
             for _ in range(self.inner_steps):
                 # A sum over frames: none of them feels how many others there are.
