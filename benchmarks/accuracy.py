@@ -71,6 +71,7 @@ def make_plans(case: Case, asked: argparse.Namespace) -> Iterator[Plan]:
             "case": case.name,
             "preset": Path(preset).stem,
             "label": label,
+            "ablation": asked.ablate is not None,
             "seed": seed,
             "smoke": asked.smoke,
             "command": spell_command(asked, preset, seed, label),

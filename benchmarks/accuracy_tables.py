@@ -2,7 +2,8 @@
 
     python docs/write_reference.py
 
-A table is its titles and rows. Runs that differ in their seed alone make one row, with their mean and range.
+A table is its titles and rows. Runs that differ in their seed alone make one row, with their mean and range. Runs of
+`--ablate` have a table of their own.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ RESULTS = Path(__file__).parent / "results" / "accuracy"
 PAPER = Path(__file__).parent / "paper.yaml"
 ORDER = ("burgers", "advection", "cns1d", "cns2d", "cns3d", "burgers_params", "advection_params", "cns1d_params")
 PRESET = "the preset"
-"""The label of a short run that others are compared with, but that is no result by itself."""
+"""The label of the ablation that changes nothing, with which others are compared."""
 Record = Mapping[str, Any]
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 
@@ -31,10 +32,10 @@ def read_results(folder: Path | None = None) -> list[Record]:
 
 
 def headline(records: Iterable[Record]) -> Table:
-    """One parameter value, the presets as they are."""
+    """One parameter value, the presets as they are or as a label says."""
     titles = ("data", "model", "paper: nRMSE", "here: nRMSE", "paper: bRMSE", "here: bRMSE", "joint L²", *RUN_TITLES)
     rows = []
-    for runs in alike(each for each in records if not each["label"] and is_single(each)):
+    for runs in alike(each for each in records if is_single(each) and not is_ablation(each)):
         data, model = name(runs[0])
         nrmse, brmse, joint = (spread(each) for each in numbers([each["evaluations"][0]["result"] for each in runs]))
         stated = [published(runs[0], column) for column in (0, 1)]
@@ -43,19 +44,18 @@ def headline(records: Iterable[Record]) -> Table:
 
 
 def ablations(records: Iterable[Record]) -> Table:
-    """What differs from a preset, beside the preset itself in the same time or the same steps."""
+    """One ingredient of a preset switched, beside the preset itself in the same time or the same steps."""
     titles = ("data", "model", "difference", "nRMSE", "change", "bRMSE", "joint L²", *RUN_TITLES)
     groups = [
         (runs, numbers([each["evaluations"][0]["result"] for each in runs]))
-        for runs in alike(each for each in records if is_single(each))
+        for runs in alike(filter(is_ablation, records))
     ]
-    plain = {same_budget(runs[0]): found[0] for runs, found in groups if runs[0]["label"] in ("", PRESET)}
+    plain = {same_budget(runs[0]): found[0] for runs, found in groups if runs[0]["label"] == PRESET}
     rows = []
     for runs, found in groups:
-        if runs[0]["label"]:
-            nrmse, *others = (spread(each) for each in found)
-            change = percent(found[0], plain.get(same_budget(runs[0]), ()))
-            rows.append((*name(runs[0]), runs[0]["label"], nrmse, change, *others, *about(runs)))
+        nrmse, *others = (spread(each) for each in found)
+        change = percent(found[0], plain.get(same_budget(runs[0]), ()))
+        rows.append((*name(runs[0]), runs[0]["label"], nrmse, change, *others, *about(runs)))
     return titles, rows
 
 
@@ -64,7 +64,7 @@ def finer(records: Iterable[Record], axis: str) -> Table:
     what = {"space": "points", "time": "times"}[axis]
     titles = ("data", "model", what, "paper: nRMSE", "here: nRMSE", "change", "bRMSE", "joint L²", "seeds")
     rows = []
-    for runs in alike(each for each in records if not each["label"] and is_single(each)):
+    for runs in alike(each for each in records if is_single(each) and not is_ablation(each)):
         trained = numbers([each["evaluations"][0]["result"] for each in runs])
         for results in zip(*(each["evaluations"][0][axis] for each in runs), strict=True):
             first, found = results[0], numbers(results)
@@ -87,8 +87,7 @@ def parameters(records: Iterable[Record]) -> Table:
             value = ", ".join(f"{key} = {each:g}" for key, each in judged[0]["params"].items())
             kind = "seen" if judged[0]["seen"] else "**unseen**"
             found = (spread(each) for each in numbers([each["result"] for each in judged]))
-            labelled = ", ".join(filter(None, (model, runs[0]["label"])))
-            rows.append((data, labelled, value, kind, *found, *about(runs)))
+            rows.append((data, model, value, kind, *found, *about(runs)))
     return titles, rows
 
 
@@ -122,9 +121,15 @@ def is_single(record: Record) -> bool:
     return len(record["evaluations"]) == 1
 
 
+def is_ablation(record: Record) -> bool:
+    return record.get("ablation", False)
+
+
 def name(record: Record) -> tuple[str, str]:
-    """Data and model."""
-    return f"{record['case']} ({record['data']['generation']}, {record['data']['samples']:,})", record["preset"]
+    """Data and model; ablations have a column for their label."""
+    model = [record["preset"], "" if is_ablation(record) else record["label"]]
+    data = f"{record['case']} ({record['data']['generation']}, {record['data']['samples']:,})"
+    return data, ", ".join(filter(None, model))
 
 
 def about(runs: Sequence[Record]) -> tuple[str, ...]:

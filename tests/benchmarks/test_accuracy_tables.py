@@ -18,9 +18,9 @@ def judged(nrmse, seen=True, **params):
     return {"params": params, "seen": seen, "result": base, "space": space, "time": [base, result(nrmse, frames=101)]}
 
 
-def record(*evaluations, case="burgers", preset="vcnef", label="", seed=0, minutes=10.0, smoke=False):
+def record(*evaluations, case="burgers", preset="vcnef", label="", ablation=False, seed=0, minutes=10.0, smoke=False):
     return {
-        "case": case, "preset": preset, "label": label, "seed": seed, "smoke": smoke, "device": "abacus",
+        "case": case, "preset": preset, "label": label, "ablation": ablation, "seed": seed, "smoke": smoke, "device": "abacus",
         "data": {"generation": "2022", "samples": 10000}, "config": {"train": {"minutes": minutes, "epochs": 60}},
         "training": {"seconds": 60 * (minutes or 1), "steps": 8400}, "evaluations": list(evaluations),
     }  # fmt: skip
@@ -52,21 +52,30 @@ def test_a_model_that_the_paper_has_not_stands_beside_its_best():
 
 def test_ablations_are_compared_with_the_preset_in_the_same_time():
     records = [
-        record(judged(0.08, nu=0.001)),
-        record(judged(0.12, nu=0.001), label="no stencil"),
-        record(judged(0.12, nu=0.001), label="no stencil", minutes=5.0),
+        record(judged(0.08, nu=0.001), label="the preset", ablation=True),
+        record(judged(0.12, nu=0.001), label="no stencil", ablation=True),
+        record(judged(0.12, nu=0.001), label="no stencil", ablation=True, minutes=5.0),
+        record(judged(0.05, nu=0.001)),
     ]
-    assert len(tables.headline(records)[1]) == 1
+    assert [row[3] for row in tables.headline(records)[1]] == ["0.0500"]
     titles, rows = tables.ablations(records)
     column = titles.index("change")
-    assert sorted(row[column] for row in rows) == ["+50 %", "–"]
-    assert {row[2] for row in rows} == {"no stencil"}
+    assert sorted(row[column] for row in rows) == ["+0 %", "+50 %", "–"]
+    assert {row[1:3] for row in rows} == {("vcnef", "the preset"), ("vcnef", "no stencil")}
+
+
+def test_a_label_belongs_to_the_name_of_a_model():
+    records = [record(judged(0.08, nu=0.001), label="8 times per step"), record(judged(0.1, nu=0.001))]
+    assert {row[1:4] for row in tables.headline(records)[1]} == {
+        ("vcnef, 8 times per step", "0.0824", "0.0800"), ("vcnef", "0.0824", "0.1000"),
+    }  # fmt: skip
+    assert tables.ablations(records)[1] == []
 
 
 def test_short_runs_are_compared_by_their_steps_and_are_no_headline():
     records = [
-        record(judged(0.1, nu=0.001), label="the preset", minutes=None),
-        record(judged(0.12, nu=0.001), label="no stencil", minutes=None),
+        record(judged(0.1, nu=0.001), label="the preset", ablation=True, minutes=None),
+        record(judged(0.12, nu=0.001), label="no stencil", ablation=True, minutes=None),
     ]
     assert tables.headline(records)[1] == []
     titles, rows = tables.ablations(records)
@@ -97,7 +106,8 @@ def test_values_in_ascending_order_seen_and_unseen():
 
 
 def test_errors_that_are_not_finite_are_said_so():
-    records = [record(judged(None, nu=0.001)), record(judged(0.1, nu=0.001), label="other")]
+    ablated = [record(judged(e, nu=0.001), label=k, ablation=True) for k, e in (("the preset", None), ("other", 0.1))]
+    records = [record(judged(None, nu=0.001)), *ablated]
     assert tables.headline(records)[1][0][3] == "not finite"
     assert tables.ablations(records)[1][0][4] == "–"
     assert tables.finer(records, "space")[1][1][5] == "–"
@@ -105,8 +115,8 @@ def test_errors_that_are_not_finite_are_said_so():
 
 @pytest.mark.parametrize("kind", tables.TABLES)
 def test_titles_and_rows_go_together(kind, measured):
-    single, several = record(judged(0.08, nu=0.001), label="x"), measured[2] | {"smoke": False}
-    titles, rows = tables.TABLES[kind]([single, single | {"label": ""}, several])
+    single, several = record(judged(0.08, nu=0.001)), measured[2] | {"smoke": False}
+    titles, rows = tables.TABLES[kind]([single, single | {"ablation": True}, several])
     assert rows
     assert {len(row) for row in rows} == {len(titles)}
 
