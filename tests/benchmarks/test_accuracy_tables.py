@@ -20,8 +20,9 @@ def judged(nrmse, seen=True, **params):
 
 def record(*evaluations, case="burgers", preset="vcnef", label="", ablation=False, seed=0, minutes=10.0, smoke=False):
     return {
-        "case": case, "preset": preset, "label": label, "ablation": ablation, "seed": seed, "smoke": smoke, "device": "abacus",
-        "data": {"generation": "2022", "samples": 10000}, "config": {"train": {"minutes": minutes, "epochs": 60}},
+        "case": case, "preset": preset, "label": label, "ablation": ablation, "seed": seed, "smoke": smoke,
+        "device": "abacus", "data": {"generation": "2022", "samples": 10000},
+        "config": {"train": {"minutes": minutes, "epochs": 60}},
         "training": {"seconds": 60 * (minutes or 1), "steps": 8400}, "evaluations": list(evaluations),
     }  # fmt: skip
 

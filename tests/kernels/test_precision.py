@@ -1,3 +1,5 @@
+import operator
+
 import pytest
 import torch
 
@@ -33,6 +35,29 @@ def test_single_precision_is_as_exact_as_asked_and_as_before_afterwards():
     with precision("fp16"):
         assert state() == before
     assert state() == before
+
+
+SWITCHES = {"cuda.matmul": "tf32", "mkldnn.matmul": "bf16", "cudnn.conv": "ieee", "cudnn.rnn": "ieee"}
+"""Those that torch has beside the older one, which does not answer any more where they are used."""
+
+
+@pytest.fixture(params=SWITCHES)
+def switch(request):
+    """One of them as a caller may have left it."""
+    place = operator.attrgetter(request.param)(torch.backends)
+    default, place.fp32_precision = place.fp32_precision, SWITCHES[request.param]
+    yield place
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = True
+    place.fp32_precision = default
+
+
+@pytest.mark.parametrize(("name", "inside"), [("fp32", "ieee"), ("tf32", "tf32"), ("fp16", None)])
+def test_switches_are_as_the_caller_left_them_afterwards(switch, name, inside):
+    before = switch.fp32_precision
+    with precision(name):
+        assert switch.fp32_precision == (inside or before)
+    assert switch.fp32_precision == before
 
 
 def test_an_unknown_precision_names_those_there_are():

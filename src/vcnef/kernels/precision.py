@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -16,8 +16,6 @@ OPERANDS: dict[str, torch.dtype | None] = {
     "fp16": torch.float16,
 }
 """Operands of the kernels' products, all summed in fp32; "fp32" is the plain code, "tf32" too, with faster products."""
-PRODUCTS = {"fp32": "highest", "tf32": "high"}
-"""How torch multiplies matrices of single precision; convolutions go with them."""
 
 Packed = TypeVar("Packed")
 
@@ -39,17 +37,48 @@ def precision(name: str) -> Iterator[None]:
     """
     if name not in OPERANDS:
         raise ValueError(f"precision is {name!r}; expected one of {', '.join(map(repr, OPERANDS))}.")
-    token, cudnn = _choice.set(_Choice(OPERANDS[name], {})), torch.backends.cudnn
-    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32
-    if name in PRODUCTS:
-        torch.set_float32_matmul_precision(PRODUCTS[name])
-        cudnn.allow_tf32 = name == "tf32"
+    token = _choice.set(_Choice(OPERANDS[name], {}))
+    try:
+        with single_precision(name) if OPERANDS[name] is None else nullcontext():
+            yield
+    finally:
+        _choice.reset(token)
+
+
+@contextmanager
+def single_precision(name: str) -> Iterator[None]:
+    """Within this context torch multiplies and convolves numbers of single precision as "fp32" or as "tf32"."""
+    fast, before = name == "tf32", _switches()
+    _switch("high" if fast else "highest", fast, ["tf32" if fast else "ieee"] * len(before[-1]))
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before[0])
-        cudnn.allow_tf32 = before[1]
-        _choice.reset(token)
+        _switch(*before)
+
+
+def _places() -> tuple[Any, ...]:
+    backends = torch.backends
+    return backends.cuda.matmul, backends.mkldnn.matmul, backends.cudnn.conv, backends.cudnn.rnn
+
+
+def _switches() -> tuple[str | None, bool | None, list[str]]:
+    """torch's two older switches, which do not answer where somebody has used the newer ones, and the newer ones."""
+    products = convolutions = None
+    with suppress(RuntimeError):
+        products = torch.get_float32_matmul_precision()
+    with suppress(RuntimeError):
+        convolutions = torch.backends.cudnn.allow_tf32
+    return products, convolutions, [place.fp32_precision for place in _places()]
+
+
+def _switch(products: str | None, convolutions: bool | None, each: list[str]) -> None:
+    # All of them, the newer ones last: compilers ask the older ones, and those change the newer.
+    if products is not None:
+        torch.set_float32_matmul_precision(products)
+    if convolutions is not None:
+        torch.backends.cudnn.allow_tf32 = convolutions
+    for place, value in zip(_places(), each, strict=True):
+        place.fp32_precision = value
 
 
 def operands() -> torch.dtype | None:

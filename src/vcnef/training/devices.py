@@ -15,6 +15,7 @@ from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElastic
 from torch import nn
 
 from vcnef.data import Queries
+from vcnef.kernels.precision import single_precision
 from vcnef.models.rollout import Rollout
 from vcnef.training.half import MIXED, HalfInside
 from vcnef.training.recipe import Recipe
@@ -59,16 +60,13 @@ def share(recipe: Recipe, fabric: Fabric) -> int:
 def numerics(recipe: Recipe) -> Iterator[None]:
     """Full single precision unless asked otherwise, and the same result every time."""
     cudnn = torch.backends.cudnn
-    before = torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic
-    torch.set_float32_matmul_precision("high" if recipe.precision == "tf32" else "highest")
-    cudnn.allow_tf32, cudnn.deterministic = recipe.precision == "tf32", True
+    before, cudnn.deterministic = cudnn.deterministic, True
     try:
-        with warnings.catch_warnings():
+        with single_precision(recipe.precision), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="TensorFloat32 tensor cores")
             yield
     finally:
-        torch.set_float32_matmul_precision(before[0])
-        cudnn.allow_tf32, cudnn.deterministic = before[1:]
+        cudnn.deterministic = before
 
 
 @contextmanager
