@@ -129,21 +129,25 @@ def compare(args: argparse.Namespace, variant: str) -> dict[str, float | str]:
     inputs = tuple(x.to(args.device) for x in (u0, grid, t, params))
     plain = partial(twin, model)
 
+    half = partial(model.predict, precision="bf16")
     with torch.no_grad():
         reference = plain(*inputs)
         difference = max(float((f(*inputs) - reference).abs().max()) for f in (model, model.predict))
+        rounding = float((half(*inputs) - reference).norm() / reference.norm())
         del reference
-        functions = {"twin forward": plain, "our forward": model, "our predict": model.predict}
+        functions = {"twin forward": plain, "our forward": model, "our predict": model.predict, "our bf16": half}
         inference = seconds({k: partial(f, *inputs) for k, f in functions.items()}, args.device, args.repeats)
     functions = {"twin step": plain, "our step": model}
     training = seconds({k: partial(step, f, model, *inputs) for k, f in functions.items()}, args.device, args.steps)
     return {
         "variant": variant,
         "largest difference": difference,
+        "change by bf16": rounding,
         **inference,
         **training,
         "forward ratio": inference["twin forward"] / inference["our forward"],
         "predict ratio": inference["twin forward"] / inference["our predict"],
+        "bf16 ratio": inference["twin forward"] / inference["our bf16"],
         "step ratio": training["twin step"] / training["our step"],
     }
 

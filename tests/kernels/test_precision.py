@@ -7,6 +7,7 @@ import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels import weights
 from vcnef.kernels.precision import OPERANDS, operands, packed_once, precision
+from vcnef.nn import fused
 
 
 @torch.no_grad()
@@ -68,13 +69,18 @@ def test_an_unknown_precision_names_those_there_are():
         pass
 
 
-def test_a_cpu_predicts_in_full_precision_whatever_is_chosen(monkeypatch):
+def test_a_cpu_predicts_in_full_precision_but_for_bf16_where_it_can(monkeypatch):
     model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2)
     inputs = torch.randn(2, 20, 1), cell_centres(((0.0, 1.0),), (20,)), torch.rand(3)
     expected = model.predict(*inputs, precision="fp32")
     torch.testing.assert_close(expected, model(*inputs), rtol=1e-5, atol=1e-6)
-    for name in OPERANDS:
-        assert torch.equal(model.predict(*inputs, precision=name), expected)
+    for able in ((), (torch.bfloat16,)):
+        monkeypatch.setattr(fused, "cpu_operands", lambda able=able: able)
+        for name, dtype in OPERANDS.items():
+            answer = model.predict(*inputs, precision=name)
+            assert torch.equal(answer, expected) != (dtype in able)
+            assert answer.dtype == torch.float32
+            assert (answer - expected).norm() < 0.01 * expected.norm()
     monkeypatch.setenv(weights.SWITCH, "0")
     for name in OPERANDS:
         assert torch.equal(model.predict(*inputs, precision=name), model(*inputs))

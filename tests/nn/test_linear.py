@@ -36,6 +36,18 @@ def test_a_map_in_one_pass_is_the_ordinary_one(activation, asked):
     assert len(asked) == served
 
 
+def test_autocasting_to_bf16_is_one_pass_too(asked):
+    torch.manual_seed(0)
+    linear, x = Linear(7, 5), torch.randn(3, 7)
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = nn.functional.relu(nn.functional.linear(x, linear.weight, linear.bias))
+        with torch.no_grad():
+            found = linear(x, nn.ReLU())
+            assert linear(x.bfloat16(), nn.ReLU()).dtype == found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+    assert len(asked) == 2 * module._has_onednn()
+
+
 def test_the_ordinary_one_serves_gradients_other_types_and_those_who_ask_for_it(asked, monkeypatch):
     linear, x = Linear(4, 4), torch.randn(2, 4)
     linear(x, nn.ReLU()).sum().backward()
@@ -43,8 +55,8 @@ def test_the_ordinary_one_serves_gradients_other_types_and_those_who_ask_for_it(
     with torch.no_grad():
         Linear(4, 4).double()(x.double())
         assert linear(x[:0]).shape == (0, 4)
-        with torch.autocast("cpu", torch.bfloat16):
-            assert linear(x).dtype == torch.bfloat16
+        with torch.autocast("cpu", torch.float16):
+            assert linear(x).dtype == torch.float16
         monkeypatch.setenv(SWITCH, "0")
         linear(x)
     assert not asked

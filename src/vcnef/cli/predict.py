@@ -28,7 +28,9 @@ def predict(
     ] = None,
     memory: Annotated[str, typer.Option(help="Memory for what is computed at once.")] = "2GB",
     device: Device = None,
-    precision: Annotated[str, typer.Option(help="On a GPU: fp16, bf16, tf32 or fp32.")] = "fp16",
+    precision: Annotated[
+        str, typer.Option(help="On a GPU: fp16, bf16, tf32 or fp32. A CPU takes bf16, and else fp32.")
+    ] = "fp16",
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
     from vcnef.cli._initial_states import read_initial_states

@@ -105,6 +105,10 @@ def first_for(width: int, tilings: tuple[Tiling, ...]) -> Tiling:
     return next(each for each in tilings if each.registers is None or width <= 96)
 
 
+def switched_off() -> bool:
+    return os.environ.get(SWITCH) == "0"
+
+
 def usable(tokens: Tensor, heads: int = 1, widest: int = WIDEST) -> bool:
     """Whether the kernels can serve these tokens here; if not, the log says why, once, at level debug."""
     return tokens.numel() > 0 and _serves(tokens.device, tokens.dtype, tokens.shape[-1], heads, widest)
@@ -129,7 +133,7 @@ def padded(size: int) -> int:
 
 
 def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int, widest: int) -> str | None:
-    if os.environ.get(SWITCH) == "0":
+    if switched_off():
         return f"{SWITCH} is 0"
     if (lack := _lack(device)) is not None:
         return lack

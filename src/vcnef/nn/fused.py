@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from vcnef.kernels import layers
 from vcnef.kernels.local import mix_neighbours
 from vcnef.kernels.precision import operands, packed_once
-from vcnef.kernels.weights import WIDEST_NORM, Affine, BlockWeights, DecoderWeights, usable
+from vcnef.kernels.weights import WIDEST_NORM, Affine, BlockWeights, DecoderWeights, switched_off, usable
 from vcnef.nn.attention import LinearAttention
 from vcnef.nn.local import Layout, LocalMix
 
@@ -66,8 +67,20 @@ def half_precision(tokens: Tensor) -> torch.dtype | None:
 def half_products(tokens: Tensor) -> AbstractContextManager:
     """Products with the operands that `predict` was asked for, in a block that does not run as kernels."""
     chosen = operands()
-    served = chosen is not None and usable(tokens, widest=WIDEST_NORM)
-    return torch.autocast("cuda", chosen) if served else nullcontext()
+    if chosen is None:
+        return nullcontext()
+    if tokens.device.type == "cpu":
+        served = chosen in cpu_operands() and not switched_off()
+    else:
+        served = usable(tokens, widest=WIDEST_NORM)
+    return torch.autocast(tokens.device.type, chosen) if served else nullcontext()
+
+
+@cache
+def cpu_operands() -> tuple[torch.dtype, ...]:
+    """The types below single precision that this processor has instructions for; it would be slow at others."""
+    able = getattr(torch.cpu, "get_capabilities", dict)()
+    return (torch.bfloat16,) if able.get("avx512_bf16") or able.get("amx_bf16") else ()
 
 
 def _served(block: nn.Module, tokens: Tensor) -> bool:

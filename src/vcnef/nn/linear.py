@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
 import torch
@@ -10,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from vcnef.kernels.weights import SWITCH
+from vcnef.kernels.weights import switched_off
 
 ONE_PASS = {type(None): "none", nn.ReLU: "relu", nn.GELU: "gelu"}
 """What oneDNN applies to a product before it is written."""
@@ -19,13 +18,15 @@ ONE_PASS = {type(None): "none", nn.ReLU: "relu", nn.GELU: "gelu"}
 class Linear(nn.Linear):
     """act(x W + b).
 
-    On a CPU, in single precision and without gradients, oneDNN writes the result once. The ordinary way copies the bias
-    to all rows first and comes back for the activation: twice the time where a row is as short as a token.
+    On a CPU, without gradients and in single precision or under autocasting to bf16, oneDNN writes the result once. The
+    ordinary way copies the bias to all rows first and comes back for the activation: twice the time where a row is as
+    short as a token.
     """
 
     def forward(self, x: Float[Tensor, "*b i"], activation: nn.Module | None = None) -> Float[Tensor, "*b o"]:
-        if _onednn_serves(x, self.weight) and type(activation) in ONE_PASS:
-            return _linear_onednn(x, self.weight, self.bias, activation)
+        if (dtype := _onednn_type(x, self.weight)) is not None and type(activation) in ONE_PASS:
+            bias = None if self.bias is None else self.bias.to(dtype)
+            return _linear_onednn(x.to(dtype), self.weight.to(dtype), bias, activation)
         out = super().forward(x)
         return out if activation is None else activation(out)
 
@@ -59,13 +60,14 @@ def _linear_onednn(x: Tensor, weight: Tensor, bias: Tensor | None, activation: n
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, name, [], algorithm)
 
 
-def _onednn_serves(x: Tensor, weight: Tensor) -> bool:
+def _onednn_type(x: Tensor, weight: Tensor) -> torch.dtype | None:
+    """In which numbers oneDNN should multiply these, if at all."""
     # The operator has no derivatives, and would not say so.
-    if x.device.type != "cpu" or not only_values_matter():
-        return False
-    ordinary = x.dtype == weight.dtype == torch.float32 and x.numel() > 0
-    wanted = os.environ.get(SWITCH) != "0" and not torch.is_autocast_enabled("cpu")
-    return ordinary and wanted and _has_onednn()
+    if x.device.type != "cpu" or not only_values_matter() or switched_off():
+        return None
+    dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
+    ordinary = weight.dtype == torch.float32 and x.dtype in (torch.float32, dtype) and x.numel() > 0
+    return dtype if ordinary and dtype in (torch.float32, torch.bfloat16) and _has_onednn() else None
 
 
 @cache

@@ -151,7 +151,8 @@ class Surrogate:
         x: coordinates as in `from_arrays`; by default the cell centres of the domain at the resolution of `u0`. After
             training on scattered points or on an uneven grid they must be given.
         memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
-        precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them, as is a CPU.
+        precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them. A CPU computes in
+            fp32, or in "bf16" if asked and able to: faster, and off by some thousandths.
         """
         question = read_question(self.problem, u0, t, params, x, self.provenance.get("grid"))
         for doubt in self.check(question):
