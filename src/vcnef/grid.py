@@ -31,10 +31,15 @@ def cell_centres(
     return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1).to(device=device, dtype=dtype)
 
 
+def is_scattered(grid: Float[Tensor, "*x D"]) -> bool:
+    """Whether its points are a list and have no axes; along a line nobody can tell, nor need they."""
+    return grid.ndim != grid.shape[-1] + 1
+
+
 def axes(grid: Float[Tensor, "*x D"]) -> tuple[Float[Tensor, " n"], ...]:
     """The coordinates along each axis of a tensor-product grid."""
     ndim = grid.shape[-1]
-    if grid.ndim != ndim + 1:
+    if is_scattered(grid):
         raise ValueError(
             f"A grid of shape {tuple(grid.shape)} is not a tensor-product grid of {ndim} axes. "
             f"Expected {ndim} space axes and a last axis of {ndim} coordinates; scattered points have no axes."

@@ -10,6 +10,7 @@ from typing import Any
 from vcnef.config import Config
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.instance import hide_truth, pick_instance
+from vcnef.grid import is_scattered
 from vcnef.models.registry import option_names
 from vcnef.packaged import locate
 from vcnef.surrogate import Surrogate
@@ -97,7 +98,7 @@ def train(
         log=section.log, normalise=section.normalise, own_time=section.own_time, seed=recipe.seed,
     )  # fmt: skip
     _check_instance(surrogate, config)
-    if is_scattered(data) and not surrogate.model.scattered:
+    if is_scattered(data.grid) and not surrogate.model.scattered:
         raise ValueError(
             f"The data lie on scattered points, but the model {surrogate.name!r} needs a grid. "
             "Use vcnef with model.options.patches=[], or coral."
@@ -126,7 +127,7 @@ def choose_preset(data: Data) -> str:
 def suited_config(data: Data) -> Config:
     """That preset; scattered points make no patches and have no neighbours."""
     alone = {"model.options.patches": (), "model.options.local": 0}
-    return Config.load(choose_preset(data)).override(alone if is_scattered(data) else {})
+    return Config.load(choose_preset(data)).override(alone if is_scattered(data.grid) else {})
 
 
 def check_fit(config: Config, data: Data) -> None:
@@ -138,7 +139,7 @@ def check_fit(config: Config, data: Data) -> None:
             f"Choose a preset for {ndim}D, e.g. {choose_preset(data)}; `vcnef presets` lists them."
         )
     if (
-        is_scattered(data)
+        is_scattered(data.grid)
         and "patches" in option_names(config.model.name)
         and config.model.options.get("patches") != ()
     ):
@@ -164,10 +165,6 @@ def check_same(folder: Path, config: Config) -> None:
                 f"The run in {folder} was begun with {name}={before.get(name)!r}, not {now.get(name)!r}. "
                 "Resume it as it was begun, or start a new run."
             )
-
-
-def is_scattered(data: Data) -> bool:
-    return data.grid.ndim != data.problem.ndim + 1
 
 
 def is_first_process() -> bool:

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from vcnef.data import Trajectories
+from vcnef.data.normalise import ParameterScale
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 
@@ -19,10 +20,15 @@ class FakeSurrogate:
     problem: Problem
     error: float = 0.1
     name: str = "fake"
-    scaling: object = field(default_factory=lambda: SimpleNamespace(horizon=1.0))
     provenance: dict = field(default_factory=dict)
     model: nn.Module = field(default_factory=nn.Identity)
     calls: list = field(default_factory=list)
+
+    @property
+    def scaling(self):
+        return SimpleNamespace(
+            horizon=1.0, params=ParameterScale.fit(dict.fromkeys(self.problem.parameters, (0.0, 1.0)))
+        )
 
     def answer(self, u0, grid, t, params):
         self.calls.append((tuple(u0.shape), len(t)))

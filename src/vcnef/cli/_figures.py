@@ -13,6 +13,7 @@ from vcnef import plots
 from vcnef.evaluation import predict_trajectories
 from vcnef.evaluation.inputs import choose_judged
 from vcnef.evaluation.tables import spell_values
+from vcnef.grid import is_scattered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -62,7 +63,7 @@ def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
 
 def pictures(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
     """Trajectories and means over many, of each channel. Scattered points have none."""
-    if data.grid.ndim == data.problem.ndim + 1:
+    if not is_scattered(data.grid):
         yield from trajectories(surrogate, found, data)
         yield from averages(surrogate, found, data)
 

@@ -106,8 +106,7 @@ def _check_fit(run: Path, name: str, data: Any, question: dict[str, Any]) -> Non
 
     surrogate = load_surrogate(run, "cpu")
     try:
-        *_, params, _ = prepare(surrogate, data, **question)
-        surrogate.scaling.params.check(params, surrogate.problem)
+        prepare(surrogate, data, **question)
     except ValueError as error:
         raise ValueError(f"{name} cannot be judged on these data. {error}") from None
 

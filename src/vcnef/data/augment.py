@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.data.transfer import send
-from vcnef.grid import spacing
+from vcnef.grid import is_scattered, spacing
 from vcnef.problem import Problem
 
 GAS = frozenset({"cns1d", "cns2d", "cns3d"})
@@ -207,5 +207,5 @@ def _check_valid(symmetry: Symmetry, setting: Setting) -> None:
         raise ValueError(
             f"{name} is no symmetry of {problem.name!r}; it is one of {', '.join(sorted(symmetry.equations))}."
         )
-    if not problem.periodic or setting.grid.ndim != problem.ndim + 1:
+    if not problem.periodic or is_scattered(setting.grid):
         raise ValueError(f"{name} needs a periodic grid; that of this {problem.name!r} is not.")

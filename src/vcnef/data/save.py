@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcnef.data.notes import lasting_attributes, origin, write_note
-from vcnef.grid import axes
+from vcnef.grid import axes, is_scattered
 
 if TYPE_CHECKING:
     from vcnef.data.trajectories import Trajectories
@@ -22,7 +22,7 @@ def save(data: Trajectories, path: Path) -> Path:
         raise ValueError(
             f"{path} cannot be written: the suffix is {path.suffix!r}, expected one of {', '.join(SAVERS)}."
         )
-    if data.grid.ndim != data.problem.ndim + 1 and path.suffix != ".npz":
+    if is_scattered(data.grid) and path.suffix != ".npz":
         raise ValueError(f"{path} cannot hold scattered points; save them as .npz.")
     path.parent.mkdir(parents=True, exist_ok=True)
     SAVERS[path.suffix](data, path)

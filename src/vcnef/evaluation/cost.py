@@ -13,8 +13,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.evaluation.selections import Selection, spell
+from vcnef.grid import is_scattered
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, GENERATIONS, equation, generation_of
+from vcnef.pde import EQUATIONS, equation, generation_of
 from vcnef.timing import peak_memory, time_model, time_once
 
 POINTS = {"cpu": 2**16, "cuda": 2**22}
@@ -85,7 +86,7 @@ def spread(samples: int, count: int) -> Int[Tensor, " b"]:
 def has_solver(data: Any) -> bool:
     """Whether the equation and its parameters are known and the data are on the solver's kind of grid."""
     name, problem = data.problem.name, data.problem
-    if name not in EQUATIONS or not problem.periodic or data.grid.ndim != problem.ndim + 1:
+    if name not in EQUATIONS or not problem.periodic or is_scattered(data.grid):
         return False
     known = equation(name)
     return problem.channels == known.problem.channels and set(problem.parameters) == set(known.defaults)
@@ -94,8 +95,7 @@ def has_solver(data: Any) -> bool:
 def classical_solver(data: Any, rows: Int[Tensor, " b"]) -> Callable[[Tensor, Tensor], Tensor]:
     """(u0, t) -> u with the equation of the data and the parameters of these trajectories."""
     problem = data.problem
-    noted = data.attributes.get("generation")
-    known = equation(problem.name, generation=noted if noted in GENERATIONS else generation_of(problem))
+    known = equation(problem.name, generation=generation_of(problem, data.attributes.get("generation")))
     columns = data.params[rows.to(data.params.device)].unbind(dim=1)
     params = dict(zip(problem.parameters, columns, strict=True))
 

@@ -94,7 +94,7 @@ def prepare(
     """What is judged, the name of that split, its parameters and the plan; what does not fit the model is an error."""
     check_trajectories(data)
     judged, name, about_split = choose_judged(surrogate, data, split)
-    params = matching_params(surrogate.problem, judged)
+    params = matching_params(surrogate, judged)
     plan = make_plan(surrogate, judged, space, time)
     _check_instance(surrogate, judged, params, plan)
     return judged, name, params, replace(plan, notes=(*about_split, *plan.notes))
@@ -127,7 +127,7 @@ def predict_trajectories(
     """Truth and prediction of some trajectories at the resolution and times of training, for figures."""
     surrogate = as_surrogate(surrogate)
     check_trajectories(data)
-    params = matching_params(surrogate.problem, data)
+    params = matching_params(surrogate, data)
     surrogate, device = place(surrogate, device)
     selection, _ = as_trained(surrogate, data)
     chosen = torch.as_tensor(rows, dtype=torch.long)

@@ -70,9 +70,9 @@ def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list
     return pick_instance(data, number), "instance", [note]
 
 
-def matching_params(trained: Any, data: Any) -> Float[Tensor, "n p"]:
+def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"]:
     """The parameters of the data in the order of the model; data that do not fit the model are an error."""
-    problem = data.problem
+    trained, problem = surrogate.problem, data.problem
     for what, expected, got in (
         ("channels", trained.channels, problem.channels),
         ("space axes", trained.ndim, problem.ndim),
@@ -89,7 +89,9 @@ def matching_params(trained: Any, data: Any) -> Float[Tensor, "n p"]:
             f"{', '.join(problem.parameters) or 'none'}, so {', '.join(missing)} is missing. "
             "Open the data with params={name: value}."
         )
-    return data.params.cpu()[:, [problem.parameters.index(name) for name in trained.parameters]]
+    params = data.params.cpu()[:, [problem.parameters.index(name) for name in trained.parameters]]
+    surrogate.scaling.params.check(params, trained)
+    return params
 
 
 def differences(surrogate: Any, data: Any) -> list[str]:

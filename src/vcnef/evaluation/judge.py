@@ -13,6 +13,7 @@ from torch import Tensor
 from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection, spell
 from vcnef.evaluation.tables import number
+from vcnef.grid import is_scattered
 from vcnef.metrics import Scores
 from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
 from vcnef.metrics.scores import ON_GRIDS, STANDARD
@@ -29,7 +30,7 @@ class Judge:
         self.selection, self.data, self.member = selection, data, member
         self.t = selection.times(data)
         self.grid = selection.grid(data)
-        self.scattered = self.grid.ndim != self.grid.shape[-1] + 1
+        self.scattered = is_scattered(self.grid)
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
         self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
         self.floored = torch.zeros(2, dtype=torch.float64)

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.grid import is_scattered
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -45,7 +47,7 @@ def as_trained(surrogate: Any, data: Any) -> tuple[Selection, list[str]]:
 
 def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
     """The same frames on a grid of so many points along the first axis, in proportion along the others."""
-    if data.grid.ndim != data.grid.shape[-1] + 1:
+    if is_scattered(data.grid):
         raise ValueError("The data are scattered points, which have no resolutions. Leave space out.")
     side = data.resolution[0]
     stride = side // points if points > 0 and side % points == 0 else 0

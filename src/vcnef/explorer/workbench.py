@@ -18,7 +18,7 @@ from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
 from vcnef.grid import cell_centres
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, GENERATIONS, Equation, equation, generation_of
+from vcnef.pde import EQUATIONS, Equation, equation, generation_of
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
@@ -149,7 +149,7 @@ def find_equation(surrogate: Surrogate) -> Equation | None:
     if problem.name not in EQUATIONS or not problem.periodic:
         return None
     made = surrogate.provenance.get("generated", {}).get("generation")
-    known = equation(problem.name, generation=made if made in GENERATIONS else generation_of(problem))
+    known = equation(problem.name, generation=generation_of(problem, made))
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
     return known if fits else None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf, isclose
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,11 +50,14 @@ def equation(name: str, *, generation: str = "documented") -> Equation:
     return EQUATIONS[name](generation)
 
 
-def generation_of(problem: Problem) -> str:
-    """The generation of the equation that a problem's data obey: only that of Burgers has changed, and its domain.
+def generation_of(problem: Problem, noted: Any = None) -> str:
+    """The generation of the equation that a problem's data obey: the one that is noted beside them, or else by their
+    domain.
 
-    It was (−1, 1), from which a stride shifts data a little.
+    Only Burgers' equation has changed, with its domain. It was (−1, 1), from which a stride shifts data a little.
     """
+    if noted in GENERATIONS:
+        return noted
     (low, high), *_ = problem.domain
     old = problem.name == "burgers" and isclose(low, -1.0, abs_tol=0.05) and isclose(high, 1.0, abs_tol=0.05)
     return "2022" if old else "documented"

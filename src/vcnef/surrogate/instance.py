@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Complex, Float
 from torch import Tensor
 
-from vcnef.grid import axes
+from vcnef.grid import axes, is_scattered
 from vcnef.problem import Problem
 
 TOLERANCE = 0.05
@@ -23,7 +23,7 @@ def describe_instance(
 ) -> dict[str, Any]:
     """What tells an instance from others: its number, and of its initial fields mean, deviation and longest waves."""
     described = {"number": number, "moments": _moments(u0)[0]}
-    if grid.ndim != problem.ndim + 1:
+    if is_scattered(grid):
         return described
     points = min(u0.shape[1:-1])
     waves = _waves(problem, u0, grid, _highest(problem, points))[0]
@@ -70,7 +70,7 @@ def _other_shape(
     points = min(*u0.shape[1:-1], instance.get("points", 0))
     highest = _highest(problem, instance.get("points", 0))
     # A model may be older than this comparison.
-    if "waves" not in instance or grid.ndim != problem.ndim + 1 or points <= 2 * highest:
+    if "waves" not in instance or is_scattered(grid) or points <= 2 * highest:
         return torch.zeros(len(u0), len(problem.channels), dtype=torch.bool)
     trained = torch.view_as_complex(torch.tensor(instance["waves"], dtype=torch.float64))
     room = torch.tensor([_room(mean, std) for mean, std in instance["moments"]])

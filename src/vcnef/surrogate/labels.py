@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, TIME
-from vcnef.grid import axes
+from vcnef.grid import axes, is_scattered
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ POINT = "point"
 def label(u: Float[Tensor, "b t *x c"], question: Question, problem: Problem) -> xr.DataArray:
     """(sample, t, x[, y[, z]], channel), or (sample, t, point, channel) on scattered points."""
     names = SPACE[: problem.ndim]
-    scattered = question.grid.ndim != problem.ndim + 1
+    scattered = is_scattered(question.grid)
     space = (POINT,) if scattered else names
     lines = question.grid.unbind(dim=-1) if scattered else axes(question.grid)
     coordinates: dict[str, Any] = {TIME: question.t.numpy(), CHANNEL: list(problem.channels)}

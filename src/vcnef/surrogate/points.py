@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import as_tensor
-from vcnef.grid import axes
+from vcnef.grid import axes, is_scattered
 
 UNIFORM, UNEVEN, SCATTERED = "a uniform grid", "an uneven grid", "scattered points"
 EVEN = 0.1
@@ -18,7 +18,7 @@ EVEN = 0.1
 
 
 def arrangement(grid: Float[Tensor, "*x D"]) -> str:
-    if grid.ndim != grid.shape[-1] + 1:
+    if is_scattered(grid):
         return SCATTERED
     return UNIFORM if all(_even(line.cpu().double()) for line in axes(grid)) else UNEVEN
 

@@ -117,7 +117,6 @@ class Surrogate:
 
         For the last two see `TrajectoryModel.predict`.
         """
-        self.scaling.params.check(params, self.problem)
         units = self.scaling.to(u0.device).units(u0, params)
         scaled, times = units.params(params) if self.model.params else None, units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.

@@ -14,7 +14,7 @@ from torch.overrides import TorchFunctionMode
 
 from vcnef.data import Batch, Scaling
 from vcnef.data.transfer import send
-from vcnef.grid import spacing
+from vcnef.grid import is_scattered, spacing
 from vcnef.models.interface import TrajectoryModel
 from vcnef.pde import EQUATIONS, Equation, equation, generation_of, residual, residual_norm
 from vcnef.pde.fluxes import METHODS
@@ -212,7 +212,7 @@ def _check_parameters(chosen: Equation, problem: Problem, constants: Mapping[str
 
 def _check_grid(problem: Problem, batch: Batch) -> None:
     sides = tuple(batch.u0.shape[1:-1])
-    if len(sides) != problem.ndim or batch.grid.ndim != problem.ndim + 1:
+    if len(sides) != problem.ndim or is_scattered(batch.grid):
         raise ValueError(
             f"The grid has shape {tuple(batch.grid.shape)}; the residual of {problem.name!r} expects {problem.ndim} "
             "axes of points, shared by all samples. Interpolate scattered points to a grid, or train without physics."
