@@ -24,6 +24,7 @@ def test_a_problem_survives_json():
     [
         ({"channels": ()}, "has no channels"),
         ({"channels": ("u", "u")}, "names a channel or parameter twice"),
+        ({"channels": ("u", "x")}, "channel 'x', which is the name of a coordinate"),
         ({"channels": ("u",), "parameters": ("nu", "sample")}, "parameter 'sample', which is the name of a coordinate"),
         ({"channels": ("u",), "domain": ()}, "has 0 axes"),
         ({"channels": ("u",), "domain": ((1.0, 0.0),)}, r"axis \(1.0, 0.0\); expected finite low < high"),

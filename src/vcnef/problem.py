@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 COORDINATES = ("sample", "t", "x", "y", "z", "point", "channel")
-"""Dimensions of labelled data and answers; a parameter of such a name would take the place of one."""
+"""Dimensions of labelled data and answers; a channel or parameter of such a name would take the place of one."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class Problem:
         names = self.channels + self.parameters
         if len(set(names)) < len(names):
             raise ValueError(f"Problem {self.name!r} names a channel or parameter twice: {names}. Names must differ.")
-        if taken := [name for name in self.parameters if name in COORDINATES]:
+        if taken := [name for name in names if name in COORDINATES]:
+            kind = "channel" if taken[0] in self.channels else "parameter"
             raise ValueError(
-                f"Problem {self.name!r} has the parameter {taken[0]!r}, which is the name of a coordinate. Rename it; "
+                f"Problem {self.name!r} has the {kind} {taken[0]!r}, which is the name of a coordinate. Rename it; "
                 f"{', '.join(COORDINATES)} are taken."
             )
         if not 1 <= len(self.domain) <= 3:

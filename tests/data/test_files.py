@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from vcnef.data import StoredTrajectories, from_arrays
 from vcnef.data import open as open_data
@@ -229,8 +230,6 @@ def test_a_bare_npy_file(tmp_path):
 
 
 def test_a_netcdf_file_from_elsewhere(tmp_path):
-    import xarray as xr
-
     u = ROOT.random((3, 4, 8))
     xr.Dataset({"h": (("time", "x", "batch"), u)}, coords={"x": np.arange(4.0)}).to_netcdf(
         tmp_path / "shallow.nc", engine="h5netcdf"
@@ -269,3 +268,34 @@ def test_one_value_for_all_files_or_one_for_each(tmp_path):
     assert open_data(paths, params={"nu": [1, 2]}).problem.ranges == {"nu": (1.0, 2.0)}
     with pytest.raises(ValueError, match=r"params\['nu'\] has 3 values for 2 files"):
         open_data(paths, params={"nu": [1, 2, 3]})
+
+
+UNITS = {"t": "hours since 2000-01-01", "x": "m", "density": "kg/m3", "nu": "m2/s"}
+
+
+@pytest.fixture
+def with_units():
+    """As simulations write them: two fields, of which one has no unit, and times counted from a day."""
+    rng = np.random.default_rng(0)
+    dims, shape = ("sample", "time", "x"), (3, 5, 8)
+    fields = {"density": (dims, rng.random(shape), {"units": "kg/m3"}), "share": (dims, rng.random(shape))}
+    fields["nu"] = (("sample",), np.array([0.1, 0.2, 0.3]), {"units": "m2/s"})
+    hours = ("time", np.arange(5.0), {"units": UNITS["t"]})
+    return xr.Dataset(fields, {"time": hours, "x": ("x", np.arange(8) + 0.5, {"units": "m"})})
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".hdf5", ".npz"])
+def test_units_of_a_netcdf_file_are_read_and_kept(with_units, suffix, tmp_path):
+    with_units.to_netcdf(tmp_path / "theirs.nc", engine="h5netcdf")
+    data = open_data(tmp_path / "theirs.nc")
+    assert data.problem.units == UNITS
+    assert data.t.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert open_data(data.save(tmp_path / f"ours{suffix}")).problem.units == UNITS
+
+
+def test_units_of_labelled_arrays(with_units):
+    assert from_arrays(with_units).problem.units == UNITS
+    alone = with_units["density"].assign_coords(nu=with_units["nu"])
+    assert from_arrays(alone).problem.units == UNITS
+    both = with_units[["density", "share"]].to_dataarray("channel").assign_coords(units=("channel", ["kg/m3", ""]))
+    assert from_arrays(both).problem.units == {"t": UNITS["t"], "x": "m", "density": "kg/m3"}

@@ -64,7 +64,7 @@ def _read_hdf5(path: Path, problem: Problem, told: Names) -> InitialStates:
 def _read_netcdf(path: Path, problem: Problem, told: Names) -> InitialStates:
     import xarray as xr
 
-    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf") as dataset:
+    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
         states = dataset.load()
     for name in ("t", "time"):
         states = states.isel({name: 0}, drop=True) if name in states.dims else states

@@ -52,12 +52,14 @@ def describe_netcdf(path: Path, view: View, params: Params) -> Source:
     """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
     import xarray as xr
 
-    from vcnef.data.labelled import noted_problem, unpack
+    from vcnef.data.labelled import noted_problem, units_of, unpack
 
-    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf") as dataset:
+    # Times as they are counted: "hours since" a day would be read as dates.
+    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
         labels = unpack(dataset)
+        units = units_of(dataset, labels.get("channels", ()), labels["params"])
         labels["params"] = {**labels["params"], **params}
-        known = noted_problem(dataset.attrs, labels["u"].ndim - 3)
+        known = noted_problem(dataset.attrs, labels["u"].ndim - 3) | {"units": units}
         return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
 
 

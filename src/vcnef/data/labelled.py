@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     # Other points lie in a box of their own.
     told |= {"domain": data.problem.domain} if "x" in told else {}
     problem = replace(data.problem, **{key: value for key, value in noted.items() if key not in told})
+    problem = replace(problem, units=units_of(labelled, problem.channels, problem.parameters))
     return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
 
 
@@ -84,6 +85,19 @@ def fields_of(dataset: xr.Dataset) -> xr.DataArray:
         return named[0]
     index = xr.IndexVariable(CHANNEL, [str(name) for name in fields])
     return xr.concat([each.rename(None) for each in named], dim=index, coords="minimal", compat="override")
+
+
+def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) -> dict[str, str]:
+    """The units that labelled data note, by the names of channels, parameters and coordinates."""
+    noted = {SYNONYMS.get(str(name), str(name)): each.attrs.get("units") for name, each in labelled.coords.items()}
+    if isinstance(labelled, xr.Dataset):
+        noted |= {str(name): each.attrs.get("units") for name, each in labelled.data_vars.items()}
+    elif "units" in labelled.coords and labelled["units"].dims == (CHANNEL,):
+        noted |= dict(zip(channels, labelled["units"].values, strict=True))
+    elif len(channels) == 1:
+        noted[channels[0]] = labelled.attrs.get("units")
+    known = (*channels, *parameters, TIME, *SPACE)
+    return {name: str(unit) for name, unit in noted.items() if unit and name in known}
 
 
 def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
