@@ -98,3 +98,13 @@ def test_numbers_as_people_read_them():
         "0.1235", "1.00e-05", "0.0000", "4.57e+03", "not finite", "–",
     ]  # fmt: skip
     assert [seconds(each) for each in (0.0123, 2.5, None)] == ["12.3 ms", "2.5 s", "–"]
+
+
+@pytest.mark.parametrize("known", [{"cpu_name": "An  abacus"}, {}])
+def test_a_time_names_the_processor_and_its_threads(known, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
+    monkeypatch.setattr("platform.processor", lambda: "")
+    monkeypatch.setattr("platform.machine", lambda: "x86")
+    expected = "An abacus" if known else "x86"
+    assert cost_room.device_name(torch.device("cpu")) == f"{expected}, {torch.get_num_threads()} threads"
+    assert cost_room.device_name(torch.device("meta")) == "meta"

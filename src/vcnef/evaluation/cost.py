@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +70,11 @@ def measure_cost(
 
 
 def device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    """What a time was taken on, which says little without: of a CPU also how many threads."""
+    if device.type != "cpu":
+        return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+    name = getattr(torch.cpu, "get_capabilities", dict)().get("cpu_name") or platform.processor() or platform.machine()
+    return f"{' '.join(name.split())}, {torch.get_num_threads()} threads"
 
 
 def together(samples: int, points: int, device: torch.device) -> int:
