@@ -109,6 +109,14 @@ def test_data_in_memory_are_taken_as_they_are_unless_strides_are_given(data, tmp
     assert "8 points" in run.surrogate.provenance["train"]
 
 
+@pytest.mark.parametrize("model", ["fno", "unet", "galerkin", "mp_pde"])
+def test_models_that_take_points_as_equally_far_apart_refuse_others(model, tmp_path):
+    uneven = from_arrays(waves(), t=T, x=np.linspace(0, 1, 16) ** 2)
+    with pytest.raises(ValueError, match=f"an uneven grid, but the model '{model}' takes points as equally far apart"):
+        fit(uneven, model=model, out=tmp_path / "refused", epochs=1, devices="cpu")
+    fit(uneven, out=tmp_path / "taken", **TINY)
+
+
 def test_scattered_points_get_a_token_each(tmp_path):
     points = np.random.default_rng(0).random((12, 2))
     u = np.sin(2 * np.pi * (points.sum(axis=1) - T[:, None] + np.arange(6)[:, None, None] / 6))[..., None]

@@ -15,6 +15,7 @@ from vcnef.models.registry import option_names
 from vcnef.packaged import locate
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.instance import describe_instance
+from vcnef.surrogate.points import UNEVEN, arrangement
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
@@ -102,6 +103,11 @@ def train(
         raise ValueError(
             f"The data lie on scattered points, but the model {surrogate.name!r} needs a grid. "
             "Use vcnef with model.options.patches=[], or coral."
+        )
+    if not surrogate.model.uneven and arrangement(data.grid) == UNEVEN:
+        raise ValueError(
+            f"The data lie on an uneven grid, but the model {surrogate.name!r} takes points as equally far apart. "
+            "Resample the data, or use vcnef, oformer or coral."
         )
     surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)

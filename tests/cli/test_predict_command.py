@@ -263,3 +263,12 @@ def test_a_checkpoint_that_does_not_fit(vcnef, model, tmp_path):
     code, _, err = vcnef("predict", tmp_path, "--input", write("npz", tmp_path), *ASK, "--out", tmp_path / "pred.nc")
     assert (code, err.count("\n")) == (2, 1)
     assert "do not fit its model 'vcnef'" in err
+
+
+def test_the_input_is_not_written_over(vcnef, model, tmp_path):
+    path = write("saved npz", tmp_path)
+    before = path.read_bytes()
+    code, _, err = vcnef("predict", model, "--input", path, *ASK, "--out", tmp_path / "." / path.name)
+    assert code != 0
+    assert "is both --input and --out. Write the prediction to another file." in err
+    assert path.read_bytes() == before

@@ -299,3 +299,44 @@ def test_units_of_labelled_arrays(with_units):
     assert from_arrays(alone).problem.units == UNITS
     both = with_units[["density", "share"]].to_dataarray("channel").assign_coords(units=("channel", ["kg/m3", ""]))
     assert from_arrays(both).problem.units == {"t": UNITS["t"], "x": "m", "density": "kg/m3"}
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e6])
+@pytest.mark.parametrize("longer", ["t", "x"])
+def test_other_times_or_points_are_other_ones_in_any_unit(unit, longer, tmp_path):
+    u = ROOT.random((4, 5, 8, 1))
+    lines = {"t": unit * np.arange(5.0), "x": unit * np.arange(8.0)}
+    for name, given in {"a": lines, "b": lines, "c": lines | {longer: 2 * lines[longer]}}.items():
+        from_arrays(u, **given).save(tmp_path / f"{name}.npz")
+    assert len(open_data([tmp_path / "a.npz", tmp_path / "b.npz"])) == 8
+    with pytest.raises(ValueError, match="differ"):
+        open_data([tmp_path / "a.npz", tmp_path / "c.npz"])
+
+
+def test_channels_of_any_name_come_back(tmp_path):
+    u = ROOT.random((4, 5, 8, 2)).astype("f4")
+    data = from_arrays(u, channels=["tensor", "v"])
+    assert np.array_equal(open_data(data.save(tmp_path / "s.hdf5")).u.numpy(), u)
+    for taken in ("params", "x-coordinate", "a/b"):
+        with pytest.raises(ValueError, match=f"cannot hold a channel of the name '{taken}'"):
+            from_arrays(u, channels=[taken, "v"]).save(tmp_path / "taken.hdf5")
+        assert not (tmp_path / "taken.hdf5").exists()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_files_of_different_lengths_with_the_same_initial_states_leak_nothing(stream, tmp_path):
+    u0 = ROOT.random((100, 1, 8, 1)).astype("f4")
+    for name, samples in {"long": 100, "short": 20, "tiny": 8}.items():
+        later = ROOT.random((samples, 4, 8, 1)).astype("f4")
+        from_arrays(np.concatenate([u0[:samples], later], axis=1)).save(tmp_path / f"{name}.npz")
+    data = open_data([tmp_path / "long.npz", tmp_path / "short.npz"], stream=stream)
+    sizes, states = {}, {}
+    for split in ("train", "valid", "test"):
+        rows = data.split(split)
+        sizes[split] = len(rows)
+        states[split] = {row.tobytes() for row in rows.read(torch.arange(len(rows)))[:, 0].numpy()}
+    assert sizes == {"train": 85 + 5, "valid": 5 + 5, "test": 10 + 10}
+    assert not states["train"] & states["test"]
+    assert not states["train"] & states["valid"]
+    with pytest.raises(ValueError, match="A file of 8 trajectories begins with the same initial states as one of 100"):
+        open_data([tmp_path / "long.npz", tmp_path / "tiny.npz"], stream=stream).split("train")

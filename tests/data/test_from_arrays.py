@@ -174,3 +174,22 @@ def test_the_box_gives_the_points_back_and_is_short_where_noise_alone_makes_it_l
     for low, high in ((0.0, 1.0), (-1.0, 1.0), (0.0, 16.0)):
         centres = cell_centres(((low, high),), (1000,))[:, 0]
         assert from_arrays(np.zeros((2, 3, 1000, 1)), x=centres).problem.domain == ((low, high),)
+
+
+@pytest.mark.parametrize("offset", [1e5, -1e7])
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
+def test_fields_that_single_precision_would_round_to_steps_are_refused(offset, kind):
+    u = np.random.default_rng(0).random((4, 3, 8, 2))
+    u[..., 1] = 101325.0  # may stay as it is
+    from_arrays(kind(u))
+    u[..., 0] += offset
+    with pytest.raises(ValueError, match=r"Channel 'u1' is between .*: single precision, .* Subtract its mean."):
+        from_arrays(kind(u))
+    from_arrays(kind(u).astype("f4") if kind is np.asarray else kind(u).float())  # nobody knows more digits
+
+
+@pytest.mark.parametrize("periodic", [(True, False), "no", 1])
+def test_all_axes_are_periodic_or_none(periodic):
+    with pytest.raises(ValueError, match="expected True or False, for all axes together"):
+        from_arrays(np.zeros((4, 3, 8, 8, 1)), periodic=periodic)
+    assert from_arrays(np.zeros((4, 3, 8, 1)), periodic=np.False_).problem.periodic is False

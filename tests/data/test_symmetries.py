@@ -156,3 +156,20 @@ def test_a_user_may_vouch_for_an_equation(make_data):
     data = make_data("burgers")
     mine = replace(data, problem=replace(data.problem, name="kdv"))
     assert transformed(mine, Shift(equations=frozenset({"kdv"}))).shape == data.u.shape
+
+
+def test_fields_that_a_symmetry_does_not_know_are_refused(make_data):
+    gas = make_data("cns2d", points=8)
+    channels = (*gas.problem.channels, "vorticity")
+    more = replace(gas, u=gas.u[..., [0, 1, 2, 3, 0]], problem=replace(gas.problem, channels=channels))
+    with pytest.raises(ValueError, match=r"Reflect is a symmetry of 2D fields density, .*, vy; the data .* vorticity"):
+        Reflect().bind(setting(more))
+    flat = replace(gas, problem=replace(gas.problem, name="burgers"))
+    with pytest.raises(ValueError, match="Shift is a symmetry of 1D fields u; the data of this 'burgers' are 2D"):
+        Shift().bind(setting(flat))
+
+
+def test_an_uneven_grid_is_refused(make_data):
+    data = make_data("burgers")
+    with pytest.raises(ValueError, match="The grid is not uniform"):
+        Shift().bind(setting(replace(data, grid=data.grid + 0.01 * (2 * torch.pi * data.grid).sin())))

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vcnef.data.precision import check_points_resolved, check_resolved
+from vcnef.data.precision import check_digits, check_points_resolved, check_resolved
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
@@ -25,7 +25,7 @@ def from_arrays(
     params: Any = None,
     channels: Sequence[str] | None = None,
     name: str | None = None,
-    periodic: bool | None = None,
+    periodic: Any = None,
 ) -> Trajectories:
     """Trajectories from an array `u [samples, times, *space, channels]` (NumPy, torch or xarray).
 
@@ -46,10 +46,11 @@ def from_arrays(
             "Add a missing axis with u[None] (one sample) or u[..., None] (one channel)."
         )
     check_finite(fields, "u")
+    fields_named = make_channels(channels, fields.shape[-1])
+    check_digits(u, fields_named)
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
     names, columns = make_params(by_name(params), len(fields))
-    closed = True if periodic is None else periodic
-    problem = Problem(name or "custom", make_channels(channels, fields.shape[-1]), names, domain, closed)
+    problem = Problem(name or "custom", fields_named, names, domain, make_periodic(periodic))
     return Trajectories(fields, make_times(t, fields.shape[1]), grid, columns, problem)
 
 
@@ -97,6 +98,12 @@ def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]
     if isinstance(channels, str) or len(channels) != count:
         raise ValueError(f"channels are {channels!r}; expected {count} names, one for each channel of u.")
     return tuple(str(channel) for channel in channels)
+
+
+def make_periodic(given: Any) -> bool:
+    if not isinstance(given, bool | np.bool_ | None):
+        raise ValueError(f"periodic is {given!r}; expected True or False, for all axes together.")
+    return given is None or bool(given)
 
 
 def by_name(params: Any) -> Mapping[str, Any]:

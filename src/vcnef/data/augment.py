@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vcnef.data.transfer import send
 from vcnef.grid import is_scattered, spacing
+from vcnef.pde import EQUATIONS, equation
 from vcnef.problem import Problem
 
 GAS = frozenset({"cns1d", "cns2d", "cns3d"})
@@ -209,3 +210,12 @@ def _check_valid(symmetry: Symmetry, setting: Setting) -> None:
         )
     if not problem.periodic or is_scattered(setting.grid):
         raise ValueError(f"{name} needs a periodic grid; that of this {problem.name!r} is not.")
+    spacing(setting.grid)  # refuses an uneven one, on which no shift by cells is a shift
+    if problem.name not in EQUATIONS:
+        return  # its user vouches for it
+    fields = equation(problem.name).problem
+    if (problem.ndim, problem.channels) != (fields.ndim, fields.channels):
+        raise ValueError(
+            f"{name} is a symmetry of {fields.ndim}D fields {', '.join(fields.channels)}; the data of this "
+            f"{problem.name!r} are {problem.ndim}D, with {', '.join(problem.channels)}. Train without symmetries."
+        )

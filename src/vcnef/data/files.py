@@ -15,6 +15,7 @@ import torch
 
 from vcnef.data.arrays import from_arrays, make_params
 from vcnef.data.notes import NOTE, read_note, understand
+from vcnef.data.precision import check_digits
 from vcnef.data.source import Source
 from vcnef.data.views import View
 from vcnef.problem import Problem
@@ -100,7 +101,9 @@ def _source(
     """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not len(u):
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
-    first = from_arrays(u[:1], t=t, x=x, channels=channels, name=path.stem)
+    first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, name=path.stem)
+    if not isinstance(u, np.memmap):
+        check_digits(u, first.problem.channels)
     if len(first.t) < 1:
         raise ValueError(f"has shape {u.shape}; expected at least one time")
     names, table = make_params(params, len(u))

@@ -1,12 +1,32 @@
-"""Coordinates are kept in single precision: whether it tells neighbouring ones apart."""
+"""All is kept in single precision: whether it tells neighbouring coordinates apart, and the values of a field."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
 from jaxtyping import Float64
 from torch import Tensor
 
 TOLERANCE = 1e-3
-"""Part of the distance between neighbours that rounding may take."""
+"""Part of the distance between neighbours, or of what a field varies by, that rounding may take."""
+
+
+def check_digits(u: Any, channels: Sequence[str]) -> None:
+    """Refuse fields of higher precision that vary little around a large value: they would come out in steps."""
+    values = u.detach().cpu().numpy() if getattr(u, "dtype", None) == torch.float64 else u
+    if isinstance(values, Tensor) or (values := np.asarray(values)).dtype.itemsize <= 4:
+        return
+    every = tuple(range(values.ndim - 1))
+    for channel, low, high in zip(channels, values.min(axis=every), values.max(axis=every), strict=True):
+        rounding = 2.0**-24 * max(abs(float(low)), abs(float(high)))
+        if 0 < TOLERANCE * float(high - low) < rounding:
+            raise ValueError(
+                f"Channel {channel!r} is between {float(low)!r} and {float(high)!r}: single precision, in which fields "
+                "are kept, rounds away more than a thousandth of that. Subtract its mean."
+            )
 
 
 def check_resolved(line: Float64[Tensor, " n"], what: str) -> None:

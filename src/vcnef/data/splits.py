@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 SPLITS = ("train", "valid", "test")
@@ -16,20 +16,40 @@ VALID_SHARE = 0.05
 """The next twentieth chooses checkpoints, so that the test set is touched by evaluation alone."""
 
 
-def split_rows(parts: Sequence[int], name: str, *, valid: float = VALID_SHARE) -> Int[Tensor, " n"]:
+def split_rows(
+    parts: Sequence[int],
+    name: str,
+    *,
+    valid: float = VALID_SHARE,
+    first_states: Callable[[Sequence[int]], Tensor] | None = None,
+) -> Int[Tensor, " n"]:
     """Indices of one split in the concatenation of parts (files) of the given sizes.
 
-    Each part is split by itself. Files of one equation share initial states by index, so a test state of one
-    parameter value is never a training state of another.
+    Each part is split by itself, but for parts of different sizes that share initial states by index, as files of one
+    equation do: those are all split where the largest is. So a test state of one parameter value is never a training
+    state of another. `first_states` gives the initial states of some rows, to tell whether they are shared.
     """
     if name not in SPLITS:
         raise ValueError(f"There is no split {name!r}; expected one of {', '.join(SPLITS)}.")
     if not 0.0 <= valid <= 0.5:
         raise ValueError(f"The validation share is {valid:g}; expected 0 to 0.5 of each file.")
-    offsets = accumulate(parts, initial=0)
-    return torch.cat(
-        [torch.arange(*_bounds(n, name, valid)) + offset for n, offset in zip(parts, offsets, strict=False)]
-    )
+    offsets = list(accumulate(parts, initial=0))[:-1]
+    together = len(set(parts)) > 1 and first_states is not None and _shared(first_states(offsets))
+    rows = []
+    for samples, offset in zip(parts, offsets, strict=True):
+        low, high = _bounds(max(parts) if together else samples, name, valid)
+        if name == "train" and low >= samples:
+            raise ValueError(
+                f"A file of {samples} trajectories begins with the same initial states as one of {max(parts)}, of "
+                f"which {low} are held out: none would be left to train on. Give files of equal length."
+            )
+        rows.append(torch.arange(min(low, samples), min(high, samples)) + offset)
+    return torch.cat(rows)
+
+
+def _shared(states: Float[Tensor, "n *x c"]) -> bool:
+    """Whether two of them are the same."""
+    return len(states.flatten(1).unique(dim=0)) < len(states)
 
 
 def _bounds(samples: int, name: str, valid: float) -> tuple[int, int]:

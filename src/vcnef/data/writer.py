@@ -16,6 +16,9 @@ from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
 from vcnef.problem import Problem
 
+TAKEN = (*AXIS_KEYS, TIME_KEY, "params", "attempts")
+"""Datasets of a file beside its fields."""
+
 
 class TrajectoryWriter:
     """Fills a file made by `create`, in any order and from any number of processes.
@@ -73,6 +76,8 @@ def create(
     note: Mapping[str, Any] | None = None,
 ) -> TrajectoryWriter:
     """A file with everything but the fields, for `len(params)` trajectories; it appears under its name at once."""
+    if taken := [name for name in field_keys(problem.channels) if name in TAKEN or "/" in name]:
+        raise ValueError(f"{path} cannot hold a channel of the name {taken[0]!r}. Rename it, or save as .npz.")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".part")
     shape = (len(params), len(t), *(len(line) for line in lines))

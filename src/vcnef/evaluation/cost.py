@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.evaluation.selections import Selection, spell
-from vcnef.grid import is_scattered
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, equation, generation_of
+from vcnef.pde import EQUATIONS, equation, noted_generation
+from vcnef.surrogate.points import UNIFORM, arrangement
 from vcnef.timing import peak_memory, time_model, time_once
 
 POINTS = {"cpu": 2**16, "cuda": 2**22}
@@ -91,7 +91,7 @@ def spread(samples: int, count: int) -> Int[Tensor, " b"]:
 def has_solver(data: Any) -> bool:
     """Whether the equation and its parameters are known and the data are on the solver's kind of grid."""
     name, problem = data.problem.name, data.problem
-    if name not in EQUATIONS or not problem.periodic or is_scattered(data.grid):
+    if name not in EQUATIONS or not problem.periodic or arrangement(data.grid) != UNIFORM:
         return False
     known = equation(name)
     return problem.channels == known.problem.channels and set(problem.parameters) == set(known.defaults)
@@ -100,7 +100,7 @@ def has_solver(data: Any) -> bool:
 def classical_solver(data: Any, rows: Int[Tensor, " b"]) -> Callable[[Tensor, Tensor], Tensor]:
     """(u0, t) -> u with the equation of the data and the parameters of these trajectories."""
     problem = data.problem
-    known = equation(problem.name, generation=generation_of(problem, data.attributes.get("generation")))
+    known = equation(problem.name, generation=noted_generation(data.attributes))
     columns = data.params[rows.to(data.params.device)].unbind(dim=1)
     params = dict(zip(problem.parameters, columns, strict=True))
 

@@ -18,7 +18,7 @@ from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
 from vcnef.grid import cell_centres
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, Equation, equation, generation_of
+from vcnef.pde import EQUATIONS, Equation, equation, noted_generation
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
@@ -143,13 +143,11 @@ class Workbench:
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:
-    """The equation whose solver made such data: of the generation that the model's folder names, or else of the one
-    that the problem looks like."""
+    """The equation whose solver made such data: of the generation that the model's folder names."""
     problem = surrogate.problem
     if problem.name not in EQUATIONS or not problem.periodic:
         return None
-    made = surrogate.provenance.get("generated", {}).get("generation")
-    known = equation(problem.name, generation=generation_of(problem, made))
+    known = equation(problem.name, generation=noted_generation(surrogate.provenance.get("generated", {})))
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
     return known if fits else None
 

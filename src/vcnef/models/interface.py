@@ -32,6 +32,8 @@ class TrajectoryModel(nn.Module):
     """Whether the model is the solution from one initial state, and knows no other."""
     scattered = False
     """Whether points may lie anywhere; otherwise they make a regular grid."""
+    uneven = True
+    """Whether distances between neighbours on a grid may differ."""
     fusible = True
     """Whether it can be compiled and a step of its training recorded; not if it reads numbers back from the device."""
 
@@ -108,6 +110,8 @@ class Stepper(nn.Module):
     params: int
     frames = 1
     """Frames that one call of `advance` gives."""
+    uneven = False
+    """As of a `TrajectoryModel`: transforms and convolutions take them as equal."""
 
     @abstractmethod
     def forward(

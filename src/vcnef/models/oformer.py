@@ -123,6 +123,8 @@ class OFormer(Stepper):
     The parameters p are inputs, so this is the paper's cOFormer too.
     """
 
+    uneven = True
+
     def __init__(
         self,
         channels: int,

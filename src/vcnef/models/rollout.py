@@ -34,6 +34,7 @@ class Rollout(TrajectoryModel):
             raise ValueError(f"steps is {steps}; expected at least 1, the number of frames after the initial one.")
         self.stepper, self.steps = stepper, steps
         self.ndim, self.channels, self.params = stepper.ndim, stepper.channels, stepper.params
+        self.uneven = stepper.uneven
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
         return Start(u0, grid if grid.ndim == u0.ndim else grid.unsqueeze(0), params)
@@ -49,7 +50,8 @@ class Rollout(TrajectoryModel):
         for frame in range(0, count, self.stepper.frames):
             now = state.new_full((len(state),), frame / self.steps)
             parts.append(self.stepper.advance(state, start.grid, start.params, now))
-            state = parts[-1][:, -1]
+            # Under autocasting a network may answer in half precision, which must not add up over the steps.
+            state = parts[-1][:, -1].to(start.u0.dtype)
         return torch.cat(parts, dim=1)[:, : count + 1]
 
     def _frames(self, t: Tensor) -> Tensor:

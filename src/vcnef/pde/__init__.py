@@ -9,14 +9,14 @@ step, built from `finite_volume` and `riemann`. `stepping` carries any scheme th
 
 from vcnef.pde.advection import shifted
 from vcnef.pde.equation import Equation
-from vcnef.pde.registry import EQUATIONS, equation, generation_of, solve
+from vcnef.pde.registry import EQUATIONS, equation, noted_generation, solve
 from vcnef.pde.residual import residual, residual_norm, time_derivative
 
 __all__ = [
     "EQUATIONS",
     "Equation",
     "equation",
-    "generation_of",
+    "noted_generation",
     "residual",
     "residual_norm",
     "shifted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import inf, isclose
+from math import inf
 from types import MappingProxyType
 from typing import Any
 
@@ -18,7 +18,6 @@ from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
 from vcnef.pde.equation import Equation
 from vcnef.pde.gas import VACUUM
-from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
 EQUATIONS: Mapping[str, Callable[[str], Equation]] = MappingProxyType(
@@ -50,17 +49,10 @@ def equation(name: str, *, generation: str = "documented") -> Equation:
     return EQUATIONS[name](generation)
 
 
-def generation_of(problem: Problem, noted: Any = None) -> str:
-    """The generation of the equation that a problem's data obey: the one that is noted beside them, or else by their
-    domain.
-
-    Only Burgers' equation has changed, with its domain. It was (−1, 1), from which a stride shifts data a little.
-    """
-    if noted in GENERATIONS:
-        return noted
-    (low, high), *_ = problem.domain
-    old = problem.name == "burgers" and isclose(low, -1.0, abs_tol=0.05) and isclose(high, 1.0, abs_tol=0.05)
-    return "2022" if old else "documented"
+def noted_generation(attributes: Mapping[str, Any]) -> str:
+    """The generation of the equation that data obey, by what is noted beside them; "documented" if nothing is."""
+    noted = attributes.get("generation")
+    return noted if noted in GENERATIONS else "documented"
 
 
 def solve(

@@ -12,6 +12,7 @@ from lightning_fabric import Fabric
 
 from vcnef.data import Batches, Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
+from vcnef.pde import noted_generation
 from vcnef.surrogate import Surrogate
 from vcnef.training.checkpoint import RunFolder, State, terms_of
 from vcnef.training.devices import share
@@ -102,5 +103,8 @@ def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) ->
         return data
     # Without trajectories, nothing but this term holds the initial states.
     alone = {"initial": INITIAL_WEIGHT, "times": queries.times or RANDOM_TIMES}
-    physics = PhysicsLoss(surrogate.problem, surrogate.scaling, **({} if recipe.data_weight else alone))
+    generation = noted_generation(surrogate.provenance.get("generated", {}))
+    physics = PhysicsLoss(
+        surrogate.problem, surrogate.scaling, generation=generation, **({} if recipe.data_weight else alone)
+    )
     return combine(data, physics, recipe)

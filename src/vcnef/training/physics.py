@@ -16,7 +16,7 @@ from vcnef.data import Batch, Scaling
 from vcnef.data.transfer import send
 from vcnef.grid import is_scattered, spacing
 from vcnef.models.interface import TrajectoryModel
-from vcnef.pde import EQUATIONS, Equation, equation, generation_of, residual, residual_norm
+from vcnef.pde import EQUATIONS, Equation, equation, residual, residual_norm
 from vcnef.pde.fluxes import METHODS
 from vcnef.problem import Problem
 from vcnef.training.recipe import Recipe
@@ -57,12 +57,12 @@ class PhysicsLoss:
         scaling: Scaling,
         *,
         method: str = "spectral",
-        generation: str | None = None,
+        generation: str = "documented",
         times: int | None = None,
         initial: float = 0.0,
         constants: Mapping[str, int | float] | None = None,
     ) -> None:
-        """`generation`: by default that whose domain the problem has (Burgers data on (−1, 1) are of 2022).
+        """`generation`: of the equation, "2022" for the benchmark's Burgers data of that year.
         `times`: so many random times, spread over the horizon, in place of those of the batch.
         `initial`: w₀.
         `constants`: parameters of the equation that the data do not name.
@@ -179,14 +179,14 @@ def _layer_norm(
     return scaled if bias is None else scaled + bias
 
 
-def _equation(problem: Problem, generation: str | None) -> Equation:
+def _equation(problem: Problem, generation: str) -> Equation:
     """The equation that a problem names, if its fields are those of the equation."""
     if problem.name not in EQUATIONS:
         raise ValueError(
             f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(EQUATIONS)}. "
             "Name the problem so if it is one of them, or train without physics."
         )
-    chosen = equation(problem.name, generation=generation or generation_of(problem))
+    chosen = equation(problem.name, generation=generation)
     if problem.channels != chosen.problem.channels or problem.ndim != chosen.problem.ndim:
         raise ValueError(
             f"Problem {problem.name!r} has {problem.ndim} axes and the channels {', '.join(problem.channels)}; its "
