@@ -340,3 +340,12 @@ def test_files_of_different_lengths_with_the_same_initial_states_leak_nothing(st
     assert not states["train"] & states["valid"]
     with pytest.raises(ValueError, match="A file of 8 trajectories begins with the same initial states as one of 100"):
         open_data([tmp_path / "long.npz", tmp_path / "tiny.npz"], stream=stream).split("train")
+
+
+def test_files_of_different_lengths_that_begin_at_rest_are_split_by_themselves(tmp_path):
+    for name, samples in {"long": 100, "short": 20}.items():
+        u = ROOT.random((samples, 5, 8, 1))
+        u[:, 0] = 0.0
+        from_arrays(u).save(tmp_path / f"{name}.npz")
+    data = open_data([tmp_path / "long.npz", tmp_path / "short.npz"])
+    assert len(data.split("test")) == 10 + 2

@@ -21,20 +21,20 @@ def split_rows(
     name: str,
     *,
     valid: float = VALID_SHARE,
-    first_states: Callable[[Sequence[int]], Tensor] | None = None,
+    read: Callable[[Tensor], Tensor] | None = None,
 ) -> Int[Tensor, " n"]:
     """Indices of one split in the concatenation of parts (files) of the given sizes.
 
     Each part is split by itself, but for parts of different sizes that share initial states by index, as files of one
     equation do: those are all split where the largest is. So a test state of one parameter value is never a training
-    state of another. `first_states` gives the initial states of some rows, to tell whether they are shared.
+    state of another. `read` gives the trajectories of some rows, to tell whether they share states.
     """
     if name not in SPLITS:
         raise ValueError(f"There is no split {name!r}; expected one of {', '.join(SPLITS)}.")
     if not 0.0 <= valid <= 0.5:
         raise ValueError(f"The validation share is {valid:g}; expected 0 to 0.5 of each file.")
     offsets = list(accumulate(parts, initial=0))[:-1]
-    together = len(set(parts)) > 1 and first_states is not None and _shared(first_states(offsets))
+    together = len(set(parts)) > 1 and read is not None and _shared(read(torch.tensor(offsets))[:, 0])
     rows = []
     for samples, offset in zip(parts, offsets, strict=True):
         low, high = _bounds(max(parts) if together else samples, name, valid)
@@ -48,8 +48,10 @@ def split_rows(
 
 
 def _shared(states: Float[Tensor, "n *x c"]) -> bool:
-    """Whether two of them are the same."""
-    return len(states.flatten(1).unique(dim=0)) < len(states)
+    """Whether two of them are the same; all experiments may begin at rest."""
+    rows = states.flatten(1)
+    moving = rows[(rows != rows[:, :1]).any(dim=1)]
+    return len(moving.unique(dim=0)) < len(moving)
 
 
 def _bounds(samples: int, name: str, valid: float) -> tuple[int, int]:

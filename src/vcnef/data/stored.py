@@ -56,8 +56,7 @@ class StoredTrajectories:
         """The "train", "valid" or "test" trajectories, as in `Trajectories.split`."""
         if self.subset is not None:
             raise ValueError(f"These trajectories are already the {self.subset} split; split the whole data set.")
-        read = lambda rows: self.read(torch.tensor(rows))[:, 0]  # noqa: E731
-        chosen = split_rows(self.parts, name, valid=valid, first_states=read)
+        chosen = split_rows(self.parts, name, valid=valid, read=self.read)
         params = self.params[chosen]
         problem = replace(self.problem, ranges=ranges(self.problem, params))
         return replace(self, rows=self.rows[chosen], params=params, problem=problem, parts=(len(chosen),), subset=name)

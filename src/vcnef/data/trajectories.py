@@ -60,7 +60,7 @@ class Trajectories:
         """
         if self.subset is not None:
             raise ValueError(f"These trajectories are already the {self.subset} split; split the whole data set.")
-        rows = split_rows(self.parts, name, valid=valid, first_states=lambda rows: self.u[rows, 0]).to(self.u.device)
+        rows = split_rows(self.parts, name, valid=valid, read=self.read).to(self.u.device)
         # One file's split is a range: a view of the same memory, not a copy.
         u = self.u[rows[0] : rows[-1] + 1] if len(self.parts) == 1 and len(rows) else self.u[rows]
         return replace(self, u=u, params=self.params[rows], parts=(len(rows),), subset=name)
