@@ -43,6 +43,14 @@ def test_three_lines_from_an_array_to_a_saved_surrogate(tmp_path):
     assert [record["epoch"] for record in run.history] == [1]
 
 
+def test_data_in_any_unit_train_alike(tmp_path):
+    x, weights = (np.arange(16) + 0.5) / 16, []
+    for name, axis in (("metres", x), ("far", 1024 * x + 4096)):
+        run = fit(waves(), t=T, x=axis, out=tmp_path / name, **TINY)
+        weights.append(run.surrogate.model.state_dict())
+    assert all(torch.equal(value, weights[1][name]) for name, value in weights[0].items())
+
+
 def test_the_resolved_configuration_stays_in_the_run_folder(data, tmp_path):
     fit(data, out=tmp_path, **TINY, train={"seed": 3}, **{"data.times": 2})
     config = Config.load(tmp_path / "config.yaml")

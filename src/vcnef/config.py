@@ -72,6 +72,7 @@ class DataSection(Section):
     valid: float = VALID_SHARE
     """Share of each file that chooses the weights that are kept."""
     normalise: bool = True
+    """Fields, parameters and points in scales that a network likes; times are always."""
     log: tuple[str, ...] = ()
     """Positive channels to be normalised in their logarithm."""
     own_time: bool = False

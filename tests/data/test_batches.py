@@ -127,6 +127,17 @@ def test_scaled_batches_are_in_the_network_s_units(make_data):
     assert set(batch.params.flatten().tolist()) == {-1.0, 1.0}
 
 
+def test_scaled_points_leave_speeds_physical(make_data):
+    """An observer's speed is in cells per frame of the data, whatever the network's lengths are."""
+    data = make_data("cns1d")
+    moves = Galilean(speed=2.5)
+    scaled, plain = (
+        next(iter(Batches(data, 4, symmetries=(moves,), scaling=each))) for each in (Scaling.fit(data), None)
+    )
+    assert torch.equal(scaled.grid, (plain.grid + 1.0) / 2.0)
+    torch.testing.assert_close(Scaling.fit(data).fields.denormalise(scaled.u), plain.u)
+
+
 def open_like(data):
     """The same data with ranges of the parameters it has now."""
     from dataclasses import replace

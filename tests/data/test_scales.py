@@ -8,6 +8,7 @@ import torch
 
 from vcnef.data import Normaliser, ParameterScale, Scaling
 from vcnef.data import open as open_data
+from vcnef.data.normalise import PointScale
 
 
 def test_training_fields_get_zero_mean_and_unit_spread(make_data):
@@ -81,13 +82,26 @@ def test_speeds_are_the_sizes_of_parameters():
         assert torch.allclose(torch.stack(found, dim=1), expected, rtol=1e-4, atol=1e-6)
 
 
-def test_all_three_scales_together(make_data):
+def test_points_are_measured_from_the_corner_in_longest_sides():
+    scale = PointScale.fit(((-2.0, 2.0), (500.0, 501.0)))
+    assert (scale.origin, scale.length) == ((-2.0, 500.0), 4.0)
+    grid = torch.tensor([[-2.0, 500.0], [0.0, 500.5], [2.0, 501.0]])
+    assert scale.scale(grid).tolist() == [[0.0, 0.0], [0.5, 0.125], [1.0, 0.25]]
+    assert PointScale.from_dict(json.loads(json.dumps(scale.to_dict()))) == scale
+    # Nothing to do, nothing to store.
+    assert PointScale.fit(((0.0, 1.0), (0.0, 0.5))) is None
+
+
+def test_all_scales_together(make_data):
     data = make_data().view(horizon=0.8)
     scaling = Scaling.fit(data.split("train"))
     assert scaling.units(data.u[:, 0], data.params).times(data.t)[-1] == 1.0
     again = Scaling.from_dict(json.loads(json.dumps(scaling.to_dict())))
     assert again.to_dict() == scaling.to_dict()
     assert again.params == scaling.params
+    assert "points" not in scaling.to_dict()
+    gas = Scaling.fit(make_data("cns1d"))
+    assert Scaling.from_dict(json.loads(json.dumps(gas.to_dict()))).points == gas.points == PointScale((-1.0,), 2.0)
 
 
 def test_messages(make_data):

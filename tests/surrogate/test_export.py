@@ -76,6 +76,13 @@ def test_the_module_answers_as_predict_does_and_keeps_the_initial_state(surrogat
     assert torch.equal(found[:, 0], u0)
 
 
+def test_the_module_scales_its_points():
+    u = torch.rand(4, 3, 8, 1)
+    surrogate = vcnef.Surrogate.build("vcnef", TINY, vcnef.from_arrays(u, x=500.0 + 10.0 * torch.arange(8)))
+    found = OnGrid(surrogate, cell_centres(surrogate.problem.domain, 8))(u[:, 0], torch.tensor([0.3, 1.0]))
+    torch.testing.assert_close(found, torch.from_numpy(surrogate.predict(u[:, 0], [0.3, 1.0]).values))
+
+
 def test_other_kinds_of_files_and_of_models_are_refused(surrogate, tmp_path):
     with pytest.raises(ValueError, match=r"model\.pth ends in '\.pth'; a model is exported to \.pt2 \(PyTorch\) or"):
         surrogate.export(tmp_path / "model.pth")

@@ -15,7 +15,9 @@ def test_an_answer_is_the_network_in_physical_units(make_surrogate, make_data):
     data, surrogate = make_data("cns2d"), make_surrogate("cns2d", log=("density",))
     u0, t = data.u[:, 0], torch.tensor([0.5, 1.0, 2.0])
     scaling = surrogate.scaling
-    z = surrogate.model.eval()(scaling.fields.normalise(u0), data.grid, t / 2.0, scaling.params.scale(data.params))
+    # The domain is (0, 1) × (−1, 1).
+    points = (data.grid + torch.tensor([0.0, 1.0])) / 2.0
+    z = surrogate.model.eval()(scaling.fields.normalise(u0), points, t / 2.0, scaling.params.scale(data.params))
     torch.testing.assert_close(surrogate.answer(u0, data.grid, t, data.params), scaling.fields.denormalise(z))
     assert scaling.horizon == 2.0
 
@@ -33,6 +35,60 @@ def test_without_normalisation_the_network_sees_raw_values(make_surrogate, make_
     torch.testing.assert_close(
         surrogate.answer(u0, data.grid, t, data.params), surrogate.model.eval()(u0, data.grid, t / 2.0, data.params)
     )
+
+
+KINDS = {
+    "vcnef": {"width": 16, "heads": 2, "depth": 1, "modulations": 1, "frequencies": 2, "local": 1},
+    "fno": {"width": 4, "modes": 2},
+    "unet": {"width": 4},
+    "galerkin": {"width": 16, "hidden": 16, "modes": 2, "spectral_width": 8},
+    "oformer": {"width": 16, "heads": 2},
+    "mp_pde": {"width": 40, "bundle": 2},
+    "coral": {"width": 8, "latent": 4, "dynamics_width": 8},
+    "pinn": {"width": 8, "depth": 2},
+}
+
+
+def in_other_units(data, factor=1024.0, origin=4096.0):
+    """The same data from another origin on, in a unit that is no rounding away from the first."""
+    domain = tuple((factor * low + origin, factor * high + origin) for low, high in data.problem.domain)
+    return replace(data, grid=factor * data.grid + origin, problem=replace(data.problem, domain=domain))
+
+
+@pytest.mark.parametrize("model", KINDS)
+def test_unit_and_origin_of_the_points_do_not_matter(make_data, model):
+    data = make_data(points=16)
+    far = in_other_units(data)
+    near, other = (Surrogate.build(model, KINDS[model], each, seed=0) for each in (data, far))
+    assert other.options == near.options
+    expected = near.answer(data.u[:, 0], data.grid, data.t[1:], data.params)
+    assert torch.equal(other.answer(far.u[:, 0], far.grid, far.t[1:], far.params), expected)
+    assert np.array_equal(other.predict(far.u[:, 0], [1.0], {"nu": 0.01}).x, far.grid[:, 0])
+
+
+def test_of_several_axes_angles_and_ratios_stay(make_data):
+    data = make_data("heat", points=16)
+    options = {**KINDS["vcnef"], "patches": ()}
+    near, other = (Surrogate.build("vcnef", options, each, seed=0) for each in (data, in_other_units(data)))
+    expected = near.answer(data.u[:, 0], data.grid, data.t[1:], data.params)
+    assert torch.equal(other.answer(data.u[:, 0], 1024 * data.grid + 4096, data.t[1:], data.params), expected)
+    flat = replace(data, problem=replace(data.problem, domain=((0.0, 4.0), (-1.0, 1.0))))
+    assert Surrogate.build("vcnef", options, flat).options["lengths"] == (1.0, 0.5)
+    assert Surrogate.build("vcnef", options, flat, normalise=False).options["lengths"] == (4.0, 2.0)
+
+
+def test_a_model_from_before_points_were_scaled_sees_them_as_they_are(make_data, tmp_path):
+    data = in_other_units(make_data())
+    surrogate = Surrogate.build("vcnef", {"width": 16, "heads": 2, "depth": 1, "modulations": 1}, data)
+    surrogate.save(tmp_path)
+    record = json.loads((tmp_path / "config.json").read_text())
+    assert record["scaling"].pop("points") == {"origin": [4096.0], "length": 1024.0}
+    ask = data.u[:, 0], data.grid, data.t[1:], data.params
+    assert torch.equal(Surrogate.load(tmp_path).answer(*ask), surrogate.answer(*ask))
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    older = Surrogate.load(tmp_path)
+    surrogate.scaling = replace(surrogate.scaling, points=None)
+    assert torch.equal(older.answer(*ask), surrogate.answer(*ask))
 
 
 def test_the_data_decide_what_they_can(make_surrogate, make_data):

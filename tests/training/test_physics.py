@@ -7,6 +7,7 @@ import torch
 
 import vcnef
 from vcnef.data import Batch, Normaliser, ParameterScale, Queries, Scaling, generate
+from vcnef.data.normalise import PointScale
 from vcnef.data.own_time import OwnTime
 from vcnef.grid import cell_centres
 from vcnef.models.interface import TrajectoryModel
@@ -70,6 +71,25 @@ def test_the_loss_is_the_residual_in_physical_units(name, log, method):
     spread = torch.tensor([2.718281828**1.1 * 0.2 if name in log else 0.5 for name in loss.problem.channels])
     expected = residual(name, physical(t), u_t, params, method=method) * scaling.horizon / spread
     torch.testing.assert_close(loss(model, batch, 0.5), expected.square().mean(), rtol=1e-5, atol=0)
+
+
+def test_derivatives_in_space_are_physical_where_points_are_scaled():
+    domain = ((500.0, 1500.0),)
+    plain, model, batch = make("burgers")
+    scaling = replace(plain.scaling, points=PointScale.fit(domain))
+    loss = PhysicsLoss(replace(plain.problem, domain=domain), scaling)
+    values, step = {"nu": scaling.params.unscale(batch.params)[:, 0]}, 1e-7
+
+    def physical(t):
+        return scaling.fields.denormalise(model(batch.u0, batch.grid, t / scaling.horizon, batch.params))
+
+    t = batch.t * scaling.horizon
+    u_t = (physical(t + step) - physical(t - step)) / (2 * step)
+    expected = residual("burgers", physical(t), u_t, values, domain=domain) * scaling.horizon / 0.5
+    torch.testing.assert_close(loss(model, batch), expected.square().mean(), rtol=1e-5, atol=0)
+    half = replace(batch, grid=batch.grid / 2)
+    with pytest.raises(ValueError, match=r"8 points at a distance of 62.5 do not fill the period \(500, 1500\) evenly"):
+        PhysicsLoss(loss.problem, scaling)(model, half)
 
 
 def test_in_its_own_time_a_sample_obeys_the_same_equation():

@@ -92,6 +92,29 @@ def test_a_resumed_run_knows_where_its_best_model_is_from(fit_quickly, folder):
     assert all(resumed[name] == saved[name] for name in ("epoch", "step", "valid_nrmse"))
 
 
+def test_a_run_from_before_points_were_scaled(world, data, fit_quickly, folder, tmp_path):
+    """Goes on where nothing has changed, and is not taken for another where it has."""
+
+    def forget(folder):
+        record = torch.load(folder / "state.pt", weights_only=True)
+        del record["points"]
+        torch.save(record, folder / "state.pt")
+
+    forget(folder)
+    assert len(fit_quickly(out=folder, epochs=3, arguments={"resume": True}).history) == 3
+
+    def wide(**options):
+        far = replace(data, grid=100 * data.grid, problem=replace(data.problem, domain=((0.0, 100.0),)))
+        splits = far.split("train", valid=0.2), far.split("valid", valid=0.2)
+        return fit(world.make_surrogate(far), *splits, Recipe(epochs=1, batch=4), out=tmp_path / "far", **options)
+
+    wide(devices="cpu")
+    wide(devices="cpu", resume=True)
+    forget(tmp_path / "far")
+    with pytest.raises(ValueError, match=r"was begun with points as they are; they would now be scaled by .*100"):
+        wide(devices="cpu", resume=True)
+
+
 @pytest.mark.parametrize("damage", ["cut", "garbage"])
 def test_a_damaged_state_is_one_sentence(fit_quickly, folder, damage):
     content = (folder / "state.pt").read_bytes()

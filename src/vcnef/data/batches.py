@@ -83,7 +83,8 @@ class Batches:
         self.data = place(data, self.device)
         self._scaling = scaling.to(self.device) if scaling else None
         self._t, self._params = data.t.to(self.device), data.params.to(self.device)
-        self._grid = setting.grid.contiguous().to(self.device)
+        grid = setting.grid if scaling is None else scaling.coordinates(setting.grid)
+        self._grid = grid.contiguous().to(self.device)
         if not len(self):
             raise ValueError(f"Batches of {size} with drop_last leave nothing of {len(data)} trajectories.")
 

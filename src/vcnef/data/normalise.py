@@ -1,4 +1,4 @@
-"""Scales that a network likes, of fields per channel and of parameters, each invertible and storable as JSON."""
+"""Scales that a network likes, of fields per channel, of parameters and of points, each storable as JSON."""
 
 from __future__ import annotations
 
@@ -123,6 +123,34 @@ class ParameterScale:
         columns = zip(scaled.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)
         params = [10 ** (z * half + centre) if log else z * half + centre for z, centre, half, log in columns]
         return torch.stack(params, dim=-1) if params else scaled
+
+
+@dataclass(frozen=True)
+class PointScale:
+    """x ↦ (x − origin) / length: a domain of any unit and origin to one from 0 on, whose longest side is 1.
+
+    One length for all axes, so that angles and ratios stay.
+    """
+
+    origin: tuple[float, ...]
+    length: float
+
+    @classmethod
+    def fit(cls, domain: Sequence[tuple[float, float]]) -> PointScale | None:
+        """None where coordinates are so already."""
+        scale = cls(tuple(low for low, _ in domain), max(high - low for low, high in domain))
+        return None if (set(scale.origin), scale.length) == ({0.0}, 1.0) else scale
+
+    def scale(self, grid: Float[Tensor, "*x D"]) -> Float[Tensor, "*x D"]:
+        lines = zip(grid.unbind(dim=-1), self.origin, strict=True)
+        return torch.stack([(line - low) / self.length for line, low in lines], dim=-1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"origin": list(self.origin), "length": self.length}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> PointScale:
+        return cls(tuple(float(low) for low in record["origin"]), float(record["length"]))
 
 
 def blocks(data: Any) -> Iterator[tuple[Float[Tensor, "b t *x c"], Float[Tensor, "b p"]]]:

@@ -10,32 +10,44 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.normalise import Normaliser, ParameterScale, blocks
+from vcnef.data.normalise import Normaliser, ParameterScale, PointScale, blocks
 from vcnef.data.own_time import OwnTime
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """Scales of fields, of parameters, and of times, whose horizon becomes 1.
+    """Scales of fields, of parameters, of times, whose horizon becomes 1, and of points, whose longest side does.
 
-    With `own_time` they are those of quantities in each sample's own unit of time.
+    With `own_time` they are those of quantities in each sample's own unit of time. Without `points`, coordinates are
+    left as they are.
     """
 
     fields: Normaliser
     params: ParameterScale
     horizon: float
     own_time: OwnTime | None = None
+    points: PointScale | None = None
 
     @classmethod
     def fit(cls, data: Any, log: Sequence[str] = (), *, own_time: bool = False) -> Scaling:
         horizon = float(f"{float(data.t[-1] - data.t[0]):.7g}")
         own, ranges = _fit_own_time(data) if own_time else (None, data.problem.ranges)
-        return cls(Normaliser.fit(data, log, own), ParameterScale.fit(ranges), horizon, own)
+        points = PointScale.fit(data.problem.domain)
+        return cls(Normaliser.fit(data, log, own), ParameterScale.fit(ranges), horizon, own, points)
 
     @property
     def span(self) -> float:
         """How long the network's time 1 is, in these units."""
         return self.horizon if self.own_time is None else self.own_time.span(self.horizon)
+
+    @property
+    def length(self) -> float:
+        """How long the network's length 1 is, in the units of the domain."""
+        return 1.0 if self.points is None else self.points.length
+
+    def coordinates(self, grid: Float[Tensor, "*x D"]) -> Float[Tensor, "*x D"]:
+        """Physical points as the network sees them."""
+        return grid if self.points is None else self.points.scale(grid)
 
     def units(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Units:
         """What samples with these initial states and parameters are measured in."""
@@ -47,13 +59,16 @@ class Scaling:
     def to_dict(self) -> dict[str, Any]:
         params = {name: list(getattr(self.params, name)) for name in ("centre", "half_width", "log")}
         scales = {"fields": self.fields.to_dict(), "params": params, "horizon": self.horizon}
-        return scales if self.own_time is None else scales | {"own_time": self.own_time.to_dict()}
+        further = {"own_time": self.own_time, "points": self.points}
+        return scales | {name: scale.to_dict() for name, scale in further.items() if scale is not None}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Scaling:
         params = ParameterScale(*(tuple(record["params"][name]) for name in ("centre", "half_width", "log")))
         own = OwnTime.from_dict(record["own_time"]) if "own_time" in record else None
-        return cls(Normaliser.from_dict(record["fields"]), params, float(record["horizon"]), own)
+        # Models from before points were scaled say nothing of them, and see them as they are.
+        points = PointScale.from_dict(record["points"]) if "points" in record else None
+        return cls(Normaliser.from_dict(record["fields"]), params, float(record["horizon"]), own, points)
 
 
 @dataclass(frozen=True, eq=False)

@@ -118,8 +118,8 @@ class OFormer(Stepper):
     γ(x) = V GELU(sin 2πBx ‖ cos 2πBx), with B drawn from N(0, 2²) once and never trained. Positions enter attention as
     angles θ_j(x) = x · resolution · scale · 10000^(−2j/width).
 
-    x is physical, not scaled to the domain, as the paper's runs seem to have it; the original's domain has length 1, so
-    others should not be far longer. `resolution` is that of training, 256 in the paper, and stays on finer grids.
+    x is as it is given: in lengths of the domain where data are normalised, physical in the presets, as the paper's
+    runs seem to have it. `resolution` is that of training, 256 in the paper, and stays on finer grids.
     The parameters p are inputs, so this is the paper's cOFormer too.
     """
 
@@ -183,7 +183,7 @@ def oformer(
 
     scales: factors of the coordinate in the rotary embedding, one per encoder layer.
     heads: those of the cross-attention; self-attention has one.
-    resolution: points per unit length in training.
+    resolution: points per unit length in training; where data are normalised, the domain's longest side is the unit.
     norms: layer norms in the encoder; by default only with several channels, as the paper's counts have it.
     """
     if ndim != 1:

@@ -156,8 +156,8 @@ def vcnef(
     periodic: how a grid is continued past its edges, by patches that are not whole and by `local`.
 
     Beyond the paper:
-    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` (1 by
-        default), in place of x.
+    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` as the network sees
+        them (1 by default), in place of x.
     pace: what t is multiplied by before it is encoded. For points, 10 makes a tenth of the horizon as large as the
         domain, and what happens within it is learnt sooner. Patches have sines of t with up to 5000 radians until the
         horizon, which tell frames apart but not what is between them; 0.02 leaves 100.

@@ -51,7 +51,7 @@ class OnGrid(nn.Module):
         super().__init__()
         self.model = deepcopy(surrogate.model).cpu().eval().requires_grad_(False)
         self.scaling = surrogate.scaling.to("cpu")
-        self.register_buffer("grid", grid.cpu())
+        self.register_buffer("grid", self.scaling.coordinates(grid.cpu()))
 
     def forward(
         self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], params: Float[Tensor, "b p"] | None = None

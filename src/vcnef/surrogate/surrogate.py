@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Surrogate:
-    """u(t, x | u₀, p) in physical units: the network inside sees scaled times, fields and parameters.
+    """u(t, x | u₀, p) in physical units: the network inside sees scaled times, points, fields and parameters.
 
     `name` and `options` are what the registry built the model from; `provenance` says what it was trained on.
     """
@@ -67,8 +67,8 @@ class Surrogate:
     ) -> Surrogate:
         """An untrained model for the data's problem, with the scales of the training split.
 
-        `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields and
-        parameters as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
+        `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields, parameters
+        and points as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
         has a unit of time of its own. `seed` decides the initial weights; without one, torch's own generator does.
         """
         problem = train.problem
@@ -126,7 +126,7 @@ class Surrogate:
         self.model.eval()
         try:
             z = model.predict(
-                units.fields(u0), grid, times, scaled,
+                units.fields(u0), self.scaling.coordinates(grid), times, scaled,
                 points_per_chunk=points_per_chunk, precision=precision,
             )  # fmt: skip
         finally:
@@ -244,7 +244,7 @@ def _facts(
     """Options that the data decide, where the model has them and nobody has set them."""
     builder = registry.MODELS.get(name)
     known = inspect.signature(builder).parameters if builder else {}
-    lengths = tuple(high - low for low, high in train.problem.domain)
+    lengths = tuple((high - low) / scaling.length for low, high in train.problem.domain)
     facts = {"steps": len(train.t) - 1, "lengths": lengths, "sides": tuple(train.grid.shape[:-1])}
     if not train.problem.periodic:
         facts["periodic"] = False

@@ -171,6 +171,7 @@ def terms_of(recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate) -> dict
         "recipe": asdict(recipe),
         "steps_per_epoch": steps_per_epoch,
         "data": surrogate.problem.to_dict() | told,
+        "points": points.to_dict() if (points := surrogate.scaling.points) else None,
     }
 
 
@@ -193,3 +194,13 @@ def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -
                 f"The run in {folder} was begun with other data: {name}={before!r}, not {now['data'].get(name)!r}. "
                 "Resume it with the data it was begun with, or start a new run."
             )
+    # Runs of earlier versions saw all points as they are; their weights know no others.
+    if then.get("points") != now["points"]:
+        raise ChangedRunError(
+            f"The run in {folder} was begun with points {_told(then.get('points'))}; they would now be "
+            f"{_told(now['points'])}. Resume it with the version of vcnef that it was begun with, or start a new run."
+        )
+
+
+def _told(points: Mapping[str, Any] | None) -> str:
+    return f"scaled by {dict(points)}" if points else "as they are"

@@ -113,7 +113,7 @@ class PhysicsLoss:
     def _predict(self, model: TrajectoryModel, batch: Batch, t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The prediction and its time derivative in physical units, and the prediction in the network's."""
         if (new := tuple(batch.u0.shape[1:-1])) not in self._seen:
-            _check_grid(self.problem, batch)
+            _check_grid(self.problem, batch, self.scaling.length)
         if self.scaling.fields.mean.device != batch.u0.device:
             self._place(self.scaling.to(batch.u0.device))
         fields = self.scaling.fields
@@ -210,14 +210,16 @@ def _check_parameters(chosen: Equation, problem: Problem, constants: Mapping[str
         )
 
 
-def _check_grid(problem: Problem, batch: Batch) -> None:
+def _check_grid(problem: Problem, batch: Batch, length: float) -> None:
+    """Whether the points of a batch fill the period; `length` is what the network's length 1 is in its units."""
     sides = tuple(batch.u0.shape[1:-1])
     if len(sides) != problem.ndim or is_scattered(batch.grid):
         raise ValueError(
             f"The grid has shape {tuple(batch.grid.shape)}; the residual of {problem.name!r} expects {problem.ndim} "
             "axes of points, shared by all samples. Interpolate scattered points to a grid, or train without physics."
         )
-    for gap, n, (low, high) in zip(spacing(batch.grid), sides, problem.domain, strict=True):
+    for scaled_gap, n, (low, high) in zip(spacing(batch.grid), sides, problem.domain, strict=True):
+        gap = scaled_gap * length
         if not isclose(gap * n, high - low, rel_tol=1e-3):
             raise ValueError(
                 f"{n} points at a distance of {gap:.6g} do not fill the period ({low:g}, {high:g}) evenly; "
