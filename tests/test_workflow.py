@@ -9,6 +9,7 @@ import torch
 from vcnef.config import Config
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
+from vcnef.evaluation import evaluate
 from vcnef.metrics import nrmse
 from vcnef.workflow import choose_preset, fit, load, train
 
@@ -159,6 +160,17 @@ def test_without_validation_the_last_weights_are_kept(data, tmp_path):
     assert run.history[-1].get("valid_nrmse") is None
     weights = load(tmp_path).model.state_dict()
     assert all(torch.equal(value, weights[name]) for name, value in run.surrogate.model.state_dict().items())
+
+
+def test_a_run_is_judged_on_the_splits_that_it_was_trained_with(tmp_path):
+    data = from_arrays(waves(samples=40), t=T, params={"s": 1.0}, name="waves")
+    fit(data, out=tmp_path / "a", valid=0.3, **TINY)
+    for split, samples in {"train": 24, "valid": 12, "test": 4}.items():
+        assert evaluate(tmp_path / "a", data, split=split).samples == samples
+    fit(data, out=tmp_path / "b", valid=0, **TINY)
+    assert evaluate(tmp_path / "b", data, split="train").samples == 36
+    with pytest.raises(ValueError, match=r"trained with valid=0, so there is no valid split.* Use split='test'\."):
+        evaluate(tmp_path / "b", data, split="valid")
 
 
 def test_a_run_is_only_ever_continued_as_it_was_begun(data, tmp_path):

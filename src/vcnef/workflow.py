@@ -232,7 +232,8 @@ def _check_instance(surrogate: Surrogate, config: Config) -> None:
 
 
 def _provenance(data: Data, config: Config) -> dict[str, Any]:
-    """Where a surrogate is at home, for its evaluation: resolution, times, and the values of the parameters if few.
+    """Where a surrogate is at home, for its evaluation: resolution, times, the share of validation, and the values of
+    the parameters if few.
 
     Of generated data also how they were made.
     """
@@ -243,6 +244,7 @@ def _provenance(data: Data, config: Config) -> dict[str, Any]:
     return {
         "resolution": [n // config.thinning() for n in data.resolution],
         "times": [_short(each) for each in data.t.tolist()],
+        "valid": config.data.valid,
         **(listed if len(values) <= FEW else {}),
         **({"generated": made} if made else {}),
         **(

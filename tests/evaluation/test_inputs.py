@@ -90,6 +90,13 @@ def test_another_split(make_data, make_surrogate):
     assert evaluate(make_surrogate(data), valid, split="valid").samples == 1
 
 
+def test_a_folder_that_does_not_tell_the_share_of_validation_had_the_default(make_data, make_surrogate):
+    data = make_data(samples=40)
+    assert evaluate(make_surrogate(data), data, split="valid").samples == 2
+    told = make_surrogate(data, provenance={"valid": 0.3})
+    assert evaluate(told, data, split="valid").samples == 12
+
+
 def test_batch_must_be_positive(make_data, make_surrogate):
     data = make_data()
     with pytest.raises(ValueError, match="batch is 0; expected at least 1"):

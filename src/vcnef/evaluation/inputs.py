@@ -12,7 +12,7 @@ from torch import Tensor
 
 from vcnef.data import StoredTrajectories, Trajectories
 from vcnef.data.instance import pick_instance
-from vcnef.data.splits import SPLITS
+from vcnef.data.splits import SPLITS, VALID_SHARE
 from vcnef.packaged import locate
 from vcnef.suggest import suggestion
 from vcnef.surrogate import Surrogate
@@ -47,8 +47,8 @@ def check_trajectories(data: Any) -> None:
         )
 
 
-def choose_split(data: Any, split: str) -> Any:
-    """That split of the data, or the data if they are it already."""
+def choose_split(data: Any, split: str, *, valid: float) -> Any:
+    """That split of the data, or the data if they are it already; `valid` is the share that validation had."""
     if split == "all" or data.subset == split:
         return data
     if data.subset is not None:
@@ -58,13 +58,19 @@ def choose_split(data: Any, split: str) -> Any:
         )
     if split not in SPLITS:
         raise ValueError(f"There is no split {split!r}; expected one of {', '.join(SPLITS)}, all.")
-    return data.split(split)
+    if split == "valid" and not valid:
+        raise ValueError(
+            "The model was trained with valid=0, so there is no valid split: all but the test split was trained on. "
+            "Use split='test'."
+        )
+    return data.split(split, valid=valid)
 
 
 def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list[str]]:
     """That split, its name and what is to be said of it: a model of one instance is judged on that one alone."""
     if (instance := surrogate.provenance.get("instance")) is None:
-        return choose_split(data, split), split, []
+        share = surrogate.provenance.get("valid", VALID_SHARE)  # older folders do not say it
+        return choose_split(data, split, valid=share), split, []
     number = instance["number"]
     note = f"The model is the solution of trajectory {number} alone, and is judged on that; no split was used."
     return pick_instance(data, number), "instance", [note]
