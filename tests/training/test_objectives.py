@@ -60,6 +60,29 @@ def test_the_relative_loss_bears_zero_fields_and_zero_errors():
     assert pred.grad.isfinite().all()
 
 
+def test_the_relative_loss_judges_a_channel_at_rest_by_its_spread():
+    fields = scales([0.0], [2.0], [False])
+    wrong = torch.full((1, 1, 8, 1), 0.1)  # in standard deviations
+    assert Relative(fields)(wrong, torch.zeros(1, 1, 8, 1)).item() == pytest.approx(0.1)
+    # Down to three thousandths of the spread, fields are judged by their own size.
+    for size in (0.003, 0.03, 1.0):
+        target = torch.full((1, 1, 8, 1), size)
+        expected = 0.1 / (size**2 + 1e-6) ** 0.5
+        assert Relative(fields)(target + wrong, target).item() == pytest.approx(expected, rel=1e-5)
+    # In between there is no jump.
+    sizes = torch.linspace(0.0, 0.004, 400)[:, None, None, None].expand(400, 1, 8, 1)
+    losses = torch.stack([Relative(fields)(each + wrong, each) for each in sizes.split(1)])
+    assert (losses[1:] / losses[:-1]).log().abs().max() < 0.05
+
+
+def test_the_relative_loss_knows_that_what_is_positive_is_never_at_rest():
+    fields = scales([0.0], [1.0], [True])
+    faint = torch.tensor([-12.0, 0.0])[:, None, None, None].expand(2, 1, 8, 1)
+    wrong = torch.tensor([0.1, 0.0])[:, None, None, None]
+    error = torch.tensor(-12.0).exp() * (torch.tensor(0.1).exp() - 1)
+    assert Relative(fields)(faint + wrong, faint).item() == pytest.approx(error.item() / 5e-4 / 2, rel=1e-3)
+
+
 @pytest.mark.parametrize("unit", [2.0**63, 2.0**-90])
 def test_the_relative_loss_knows_no_units(unit):
     pred, target = torch.randn(2, 4, 3, 8, 2)

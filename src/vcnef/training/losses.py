@@ -25,8 +25,10 @@ def mean_square(pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c
 class Relative:
     """⟨ ‖û − u‖ / ‖u‖ ⟩_{b,t,c} with norms over space and in physical units: what nRMSE measures.
 
-    Where the field is smaller than `floor` standard deviations of its channel, the error is judged against that: a
-    field that dies out would otherwise drown all others.
+    With s the standard deviation of a channel, ε = `floor`, norms as root mean squares and d² = ‖u‖² + (ε s)², the
+    divisor is max(d, s (ε s / d)⁶). That is d, all but ‖u‖, down to 3 ε s. Below, it rises to s, against which a
+    channel that is zero or at rest is judged: an error is relative to nothing there, and with a small divisor such
+    frames would drown all others. A channel in its logarithm is never zero, and keeps d.
     """
 
     fields: Normaliser
@@ -40,8 +42,16 @@ class Relative:
         truth = self._scaled.denormalise(target)
         # Over the points as one axis; vector_norm has a gradient of 0, not NaN, where the error is exactly 0.
         error = (self._scaled.denormalise(pred.float()) - truth).flatten(2, -2)
-        size = truth.flatten(2, -2).square().mean(dim=2) + (self.floor * self._spread(truth)).square()
-        return (error.norm(dim=2) / error.shape[2] ** 0.5 / size.sqrt()).mean()
+        return (error.norm(dim=2) / error.shape[2] ** 0.5 / self._size(truth).sqrt()).mean()
+
+    def _size(self, truth: Tensor) -> Float[Tensor, "b t c"]:
+        """The square of the divisor."""
+        spread = self._spread(truth)
+        floor = (self.floor * spread).square()
+        size = truth.flatten(2, -2).square().mean(dim=2) + floor
+        # With a power as high as this, fields that fade to 3 ε s are still judged by their own size.
+        at_rest = spread.square() * (floor / size) ** 6
+        return torch.where(self._scaled.log, size, torch.maximum(size, at_rest))
 
     def _spread(self, truth: Tensor) -> Float[Tensor, " c"]:
         # Of a channel in its logarithm, `std` is a relative spread already.
