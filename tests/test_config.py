@@ -72,6 +72,18 @@ def test_overriding_leaves_the_original_alone():
     assert config == Config.load("burgers/vcnef")
 
 
+@pytest.mark.parametrize("name", ["model.name", "name"])
+def test_another_model_leaves_the_options_and_queries_of_the_first_behind(name):
+    preset = Config.load("burgers/vcnef_plus").override(["random_starts=0.5"])
+    config = preset.override(["modes=4", f"{name}=fno", "epochs=1"])
+    assert (config.model.name, config.model.options, config.train.epochs) == ("fno", {"modes": 4}, 1)
+    assert config.queries() == Queries()
+    assert not config.data.own_time
+    assert (config.data.space_stride, config.train.loss) == (preset.data.space_stride, "relative")
+    assert preset.override(["model.name=fno", "times=3"]).queries() == Queries(times=3)
+    assert preset.override(["model.name=vcnef"]) == preset
+
+
 def test_queries_and_symmetries_of_the_data_section():
     config = Config().override({"data": {"times": 4, "random_starts": 0.5, "symmetries": [{"shift": {"stride": 2}}]}})
     assert config.queries() == Queries(times=4, random_starts=0.5)

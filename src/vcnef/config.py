@@ -30,6 +30,8 @@ EXPECTED = {
     "dict": "keys with values",
 }
 """What the first word of a validation error's type stands for."""
+OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time")
+"""What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
 
 
 class Section(BaseModel):
@@ -166,19 +168,28 @@ class Config(Section):
     def override(self, settings: Mapping[str, Any] | Iterable[str]) -> Config:
         """Other values in some places: `{"train.epochs": 50}`, `{"train": {"epochs": 50}}` or `["train.epochs=50"]`.
 
-        The section may be left out where only one has the key: `epochs=50`, `width=64`.
+        The section may be left out where only one has the key: `epochs=50`, `width=64`. Another `model.name` comes
+        first, as in `with_model`.
         """
         given = settings if isinstance(settings, Mapping) else dict(map(_parse_setting, settings))
         changes = dict(_flatten(given))
-        values = self.to_dict()
-        # The name comes first: which options there are depends on it.
-        for name in sorted(changes, key=lambda name: name != "model.name"):
-            *path, key = _place(name, values["model"]["name"]).split(".")
+        model = next((changes.pop(key) for key in ("model.name", "name") if key in changes), self.model.name)
+        values = self.with_model(model).to_dict()
+        for name, value in changes.items():
+            *path, key = _place(name, model).split(".")
             section = values
             for step in path:
                 section = section[step]
-            section[key] = changes[name]
+            section[key] = value
         return self.parse(values)
+
+    def with_model(self, name: str) -> Config:
+        """The same recipe for another model, without the options of this one and what of `data` was meant for it."""
+        if name == self.model.name:
+            return self
+        values = self.to_dict()
+        kept = {key: value for key, value in values["data"].items() if key not in OF_ITS_MODEL}
+        return self.parse(values | {"model": {"name": name}, "data": kept})
 
     def view(self) -> dict[str, Any]:
         """Which frames and points are seen, as `vcnef.open` and `Trajectories.view` take it."""

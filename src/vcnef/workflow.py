@@ -64,11 +64,7 @@ def fit(
     given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
     trajectories = _as_trajectories(data, **{key: value for key, value in given.items() if value is not None})
     config = Config.load(preset) if preset else suited_config(trajectories)
-    if model not in (None, config.model.name):
-        config = Config.parse(config.to_dict() | {"model": {"name": model}})
-        # Presets for own data ask VCNeF at a few times. Most others go through all of them even so.
-        config = config if preset else config.override({"data.times": None, "data.at_start": False})
-    config = config.override({"data": VIEW}).override(overrides)
+    config = config.with_model(model or config.model.name).override({"data": VIEW}).override(overrides)
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
         config, _view(trajectories, config), out=folder, resume=resume, devices=devices, nodes=nodes,

@@ -82,6 +82,16 @@ def test_own_arrays_and_a_yaml_file(vcnef, tmp_path):
     assert load(tmp_path / "run").problem.ranges == {"speed": (2.0, 2.0)}
 
 
+def test_another_model_for_own_data(vcnef, tmp_path):
+    np.savez(tmp_path / "mine.npz", u=np.random.default_rng(0).random((6, 5, 16, 1)))
+    small = [each for setting in ("model.name=fno", "epochs=1", "width=4", "modes=2") for each in ("--set", setting)]
+    out = tmp_path / "run"
+    code, printed, _ = vcnef("train", "--data", tmp_path / "mine.npz", "--out", out, *small, "--devices", "cpu")
+    assert code == 0
+    assert "fno of " in printed
+    assert load(out).name == "fno"
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
