@@ -140,7 +140,8 @@ def test_minutes_end_a_run_and_its_schedule(fit_quickly):
         return (model(batch.u0, batch.grid, batch.t, batch.params) - batch.u).square().mean()
 
     run = fit_quickly(epochs=100_000, minutes=0.02, arguments={"objective": watch})
-    assert 1.2 <= run.history[-1]["seconds"] < 5
+    # The last validation has its time, too.
+    assert 1.0 <= run.history[-1]["seconds"] < 5
     assert seen == sorted(seen)
     assert seen[-1] > 0.8
     assert run.best < float("inf")
@@ -159,7 +160,7 @@ def test_a_slow_first_step_is_no_progress(fit_quickly):
     run = fit_quickly(epochs=100_000, minutes=0.02, arguments={"objective": compile_first})
     assert seen[1] < 0.1
     assert seen[-1] > 0.8
-    assert 1.2 <= run.history[-1]["seconds"] < 5
+    assert 1.0 <= run.history[-1]["seconds"] < 5
 
 
 def test_progress_is_reported(fit_quickly, monkeypatch):

@@ -22,7 +22,7 @@ from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
 
 STATE, LOG, MODEL = "state.pt", "log.jsonl", "model"
-NUMBERS = ("step", "best", "elapsed", "prepared", "counted")
+NUMBERS = ("step", "best", "elapsed", "prepared", "reserved", "counted")
 """What `State` counts, as it is saved."""
 FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
 """What a resumed run may do otherwise; a longer one then follows the longer schedule from where it is."""
@@ -42,6 +42,7 @@ class State:
     best: float = inf
     elapsed: float = 0.0
     prepared: float = 0.0
+    reserved: float = 0.0
     losses: Tensor = field(default_factory=lambda: torch.zeros(()))
     """Sum of the losses of this epoch, on the device, so that no step waits for it."""
     counted: int = 0
@@ -135,7 +136,8 @@ class RunFolder:
             if state.average:
                 state.average.load_state_dict(record["average"])
             for name in NUMBERS:
-                setattr(state, name, record[name])
+                # States of earlier versions have reserved nothing.
+                setattr(state, name, record.get(name, 0.0) if name == "reserved" else record[name])
             state.losses = record["losses"].to(device)
             torch.set_rng_state(record["random"])
             if record["random_cuda"] and len(record["random_cuda"]) == torch.cuda.device_count():

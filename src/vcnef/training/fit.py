@@ -74,7 +74,7 @@ def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Recor
     fabric, recipe, batches, state = job.fabric, job.recipe, job.batches, job.state
     with Signals() as signals, open_diary(job.folder, recipe.logs, step=state.step) as diary:
         steps = recipe.epochs * len(batches)
-        clock = Clock(fabric, signals, steps, recipe.minutes, state.elapsed, state.prepared)
+        clock = Clock(fabric, signals, steps, recipe.minutes, state.elapsed, state.prepared, state.reserved)
         reporter = Reporter(state, clock, recipe.batch, on_progress if fabric.is_global_zero else None)
         while not clock.over(state.step):
             epoch, first = divmod(state.step, len(batches))
@@ -88,13 +88,13 @@ def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Recor
                 if clock.asked_to_stop or clock.over(state.step):
                     break
             state.check_finite(clock.steps)
-            done = clock.over(state.step)
-            if done or state.step % len(batches) == 0:
-                record = reporter.record(_mean_loss(job)) | _judge(job, epoch, done)
+            if clock.over(state.step) or state.step % len(batches) == 0:
+                record = reporter.record(_mean_loss(job)) | _judge(job, epoch, clock)
                 diary.write(record)
                 reporter.tell(record)
                 state.begin_epoch()
-            state.elapsed, state.prepared = clock.elapsed, clock.prepared
+            state.elapsed, state.prepared, state.reserved = clock.elapsed, clock.prepared, clock.reserved
+            done = clock.over(state.step)
             if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
                 job.folder.save(state, job.terms)
             if clock.asked_to_stop and not done:
@@ -102,13 +102,16 @@ def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Recor
     return diary.history
 
 
-def _judge(job: Job, epoch: int, done: bool) -> Record:
+def _judge(job: Job, epoch: int, clock: Clock) -> Record:
     """Validate if it is time to, and keep the model if it is the best so far."""
-    state, due = job.state, done or (epoch + 1) % job.recipe.validate_every == 0
+    state, score = job.state, inf
+    due = clock.over(state.step) or ((epoch + 1) % job.recipe.validate_every == 0 and clock.has_room())
     with state.average.in_use() if state.average else nullcontext():
-        score = validate(job.surrogate, job.valid, job.fabric) if due and job.valid else inf
+        if due and job.valid:
+            with clock.judging(state.step):
+                score = validate(job.surrogate, job.valid, job.fabric)
         # Where no score is ever finite, the last model is the one that is kept.
-        if score < state.best or (done and state.best == inf):
+        if score < state.best or (clock.over(state.step) and state.best == inf):
             state.keep_best(score)
             job.surrogate.provenance |= {"epoch": epoch + 1, "step": state.step, "valid_nrmse": _finite(score)}
             job.folder.save_model(job.surrogate)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -49,17 +51,27 @@ class Clock:
     """How far a run has come: by its steps, or by its minutes where it has some and they pass faster."""
 
     def __init__(
-        self, fabric: Fabric, signals: Signals, steps: int, minutes: float | None, elapsed: float, prepared: float
+        self,
+        fabric: Fabric,
+        signals: Signals,
+        steps: int,
+        minutes: float | None,
+        elapsed: float,
+        prepared: float,
+        reserved: float = 0.0,
     ) -> None:
         self.steps = steps
         self.prepared = prepared
         """Seconds of `elapsed` until first steps were made: compilers work then, and a rate that rises must not."""
+        self.reserved = reserved
+        """Seconds at the end of the budget in which the last weights are judged."""
         self.asked_to_stop: str | None = None
         self._fabric, self._signals = fabric, signals
         self._budget = None if minutes is None else 60 * minutes
         self._begun = time.monotonic() - elapsed
         self._agreed = elapsed
         self._preparing = True
+        self._reached = 0.0
 
     @property
     def elapsed(self) -> float:
@@ -71,26 +83,46 @@ class Clock:
         After their first step too, since each took a time of its own to prepare.
         """
         first, self._preparing = self._preparing, False
-        elapsed = self.elapsed
-        mine = elapsed, self.prepared + (elapsed - self._agreed if first else 0.0), self._signals.caught
-        if self._fabric.world_size == 1:
-            self._agreed, self.prepared, self.asked_to_stop = mine
-        elif first or step % STEPS_BETWEEN_AGREEMENTS == 0:
-            self._agreed, self.prepared, self.asked_to_stop = self._fabric.broadcast(mine)
+        if first:
+            self.prepared += self.elapsed - self._agreed
+        if first or self._fabric.world_size == 1 or step % STEPS_BETWEEN_AGREEMENTS == 0:
+            self._read()
+
+    @contextmanager
+    def judging(self, step: int) -> Iterator[None]:
+        """Time how long a validation takes, and reserve as much for the last one.
+
+        Half of what is left is for steps whatever it took: the first one may have taken long to compile.
+        """
+        begun, last = self.elapsed, self.over(step)
+        yield
+        now = self.elapsed
+        if self._budget is not None and not last:
+            self.reserved = max(min(now - begun, (self._budget - now) / 2), 0.0)
+        self._read()
+
+    def has_room(self) -> bool:
+        """Whether a validation can come before the last one and leave as much time again for steps."""
+        return self._budget is None or self._budget - self._agreed >= 3 * self.reserved
 
     def progress(self, step: int) -> float:
         """In (0, 1], after the step with this number has been made."""
-        by_steps = (step + 1) / self.steps
-        if self._budget is None:
-            return by_steps
-        spent, given = self._agreed - self.prepared, self._budget - self.prepared
-        return max(by_steps, min(spent / given, 1.0) if given > 0 else 1.0)
+        self._reached = max(self._reached, (step + 1) / self.steps)
+        if self._budget is not None:
+            spent, given = self._agreed - self.prepared, self._budget - self.reserved - self.prepared
+            # It never falls, though a validation that was quicker than the one before leaves more time.
+            self._reached = max(self._reached, min(spent / given, 1.0) if given > 0 else 1.0)
+        return self._reached
 
     def over(self, step: int) -> bool:
-        """Whether a run that has made so many steps is complete."""
-        return step >= self.steps or (self._budget is not None and self._agreed >= self._budget)
+        """Whether a run that has made so many steps is complete, but for judging its last weights."""
+        return step >= self.steps or (self._budget is not None and self._agreed >= self._budget - self.reserved)
 
     def left(self, step: int) -> float:
         """Seconds to go, as the steps so far tell."""
         by_steps = self.elapsed * (self.steps - step) / max(step, 1)
         return by_steps if self._budget is None else max(min(by_steps, self._budget - self.elapsed), 0.0)
+
+    def _read(self) -> None:
+        mine = self.elapsed, self.prepared, self.reserved, self._signals.caught
+        self._agreed, self.prepared, self.reserved, self.asked_to_stop = self._fabric.broadcast(mine)
