@@ -65,6 +65,22 @@ def test_processes_share_an_epoch(make_data):
     assert set(seen.tolist()) == set(range(20))
 
 
+@pytest.mark.parametrize("queries", [Queries(times=3), Queries(times=3, random_starts=0.5), Queries(passes=2)])
+def test_processes_draw_for_themselves(make_data, queries):
+    """Equal trajectories give different batches of the same shapes, at any step; the first as if it were alone."""
+    data = make_data(samples=16, frames=9, points=16)
+    data.u[:] = data.u[:1, :1].clone() + torch.arange(9.0)[:, None, None]
+    options = {"queries": queries, "symmetries": (Shift(),)}
+    first, second = ([*Batches(data, 4, shard=(rank, 2), **options)] for rank in range(2))
+    alone = Batches(data, 4, **options)
+    assert same(first[0], next(iter(alone)))
+    for mine, other in zip(first, second, strict=True):
+        assert not torch.equal(mine.u0, other.u0)
+        assert (mine.t.shape, mine.u.shape) == (other.t.shape, other.u.shape)
+    [again] = islice(Batches(data, 4, shard=(1, 2), **options).steps(first=1), 1)
+    assert same(again, second[1])
+
+
 def test_random_starts_ask_at_later_frames_of_the_same_trajectory(make_data):
     data = make_data(samples=64, frames=9)
     data.u[:] = (torch.arange(64)[:, None] * 10 + torch.arange(9))[:, :, None, None]

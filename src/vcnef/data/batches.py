@@ -51,7 +51,8 @@ class Batches:
 
     Every random choice comes from a generator on the CPU seeded by (seed, epoch, step), so a run is the same on any
     device and can be taken up at any step. With a `scaling`, batches are in the network's units. `shard` is
-    (rank, processes): each process gets its own part of an epoch, padded so that all have equally many steps.
+    (rank, processes): each process gets its own part of an epoch, padded so that all have equally many steps, and draws
+    for itself within a batch. The first one draws what it would alone.
     """
 
     def __init__(
@@ -129,7 +130,9 @@ class Batches:
 
     def _batch(self, step: Step, u: Tensor, places: Int[Tensor, " b"]) -> Batch:
         """The batch of a step, whose trajectories are found at some places of `u [n t *x c]`."""
-        generator = self._generator(step.epoch, step.number)
+        # Order and starts of the passes are common to all processes; what is drawn here, whose shapes are, is not.
+        rank = self.shard[0]
+        generator = self._generator(step.epoch, step.number, *([rank] if rank else []))
         frames = self.queries.draw(len(step.rows), len(self._t), step.start, generator)
         on_device = send(frames, self.device)
         states = u[send(places, self.device)[:, None], on_device]
