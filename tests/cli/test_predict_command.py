@@ -248,6 +248,10 @@ def test_scattered_points_go_where_they_can(vcnef, plane, tmp_path, monkeypatch)
         code, out, _ = vcnef("predict", plane[0], "--input", "ic.npz", *ASK, "--out", name)
         assert code == 0
         assert "1 sample × 5 t × 20 point × 1 channel" in out
+    code, _, _ = vcnef("predict", plane[0], "--input", "pred.nc", *ASK, "--out", "again.npy")
+    assert code == 0
+    # A file of trajectories begins where its first frame is.
+    np.testing.assert_allclose(np.load("again.npy"), np.load("pred.npy"), rtol=1e-5)
     monkeypatch.setattr(Surrogate, "predict", None)
     code, _, err = vcnef("predict", plane[0], "--input", "ic.npz", *ASK, "--out", "pred.hdf5")
     assert (code, err.count("\n")) == (2, 1)

@@ -133,6 +133,20 @@ def test_scattered_states_come_with_their_points(recwarn):
         surrogate.predict(torch.ones(2, 4, 50, 1), 1.0, x=POINTS)
 
 
+def test_the_last_frame_on_scattered_points_is_the_next_state(recwarn):
+    surrogate, states = trained_on(POINTS, 50)
+    answer = surrogate.predict(states, [0.5, 1.0], x=POINTS)
+    expected = surrogate.predict(answer.isel(t=-1).values, 0.5, x=POINTS)
+    last = answer.isel(t=-1)
+    for form in (last, last.transpose("channel", "point", "sample"), last.to_dataset(dim="channel")):
+        again = surrogate.predict(form, 0.5)
+        assert again.dims == ("sample", "t", "point", "channel")
+        np.testing.assert_allclose(again, expected, rtol=1e-5)
+    assert not recwarn.list
+    with pytest.raises(ValueError, match=r"does not say where its points are. Pass their coordinates as x"):
+        surrogate.predict(last.drop_vars(["x", "y"]), 0.5)
+
+
 def test_an_uneven_grid_is_given(tmp_path, recwarn):
     x = -torch.cos(torch.pi * (torch.arange(16) + 0.5) / 16)
     surrogate, states = trained_on(x, 16)
@@ -267,3 +281,7 @@ def test_labels_that_do_not_fit(make_surrogate):
     sentence = r"u0 has the channels density, vx; this surrogate of cns2d expects density, pressure, vx, vy. Rename"
     with pytest.raises(ValueError, match=sentence):
         surrogate.predict(named, 1.0)
+    nothing = xr.Dataset({"depth": (("lat", "lon"), np.ones((8, 8)))})
+    sentence = r"u0 is a dataset without a variable over x, y, z or point; it has depth over \('lat', 'lon'\). Rename"
+    with pytest.raises(ValueError, match=sentence):
+        surrogate.predict(nothing, 1.0)

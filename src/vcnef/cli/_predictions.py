@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcnef.cli._outputs import cannot_write, check_place, draft
-from vcnef.data.labelled import CHANNEL, SPACE, TIME
+from vcnef.data.labelled import CHANNEL, POINT, SPACE, TIME
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> No
     from vcnef.data import Trajectories
 
     lines = [torch.from_numpy(np.array(u[axis].values)) for axis in SPACE[: problem.ndim]]
-    scattered = "point" in u.dims
+    scattered = POINT in u.dims
     grid = torch.stack(lines if scattered else torch.meshgrid(*lines, indexing="ij"), dim=-1)
     columns = [np.asarray(u[name].values) for name in problem.parameters]
     params = torch.from_numpy(np.stack(columns, axis=1)) if columns else torch.zeros(len(u), 0)

@@ -17,6 +17,8 @@ from vcnef.problem import COORDINATES
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
 SPACE = ("x", "y", "z")
+POINT = "point"
+"""The one space dimension of scattered points, over which x, y and z are coordinates."""
 SYNONYMS = {
     "n": SAMPLE, "b": SAMPLE, "batch": SAMPLE, "trajectory": SAMPLE, "time": TIME,
     "c": CHANNEL, "channels": CHANNEL, "field": CHANNEL, "variable": CHANNEL,

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, make_grid, make_params
-from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, SYNONYMS, TIME
+from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
@@ -31,9 +32,10 @@ class Question:
 def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any, trained: str | None = None) -> Question:
     """The question in arrays; without `x` the points are those of a uniform grid, if the surrogate was `trained` so."""
     if hasattr(u0, "dims"):
-        u0, labels = _unpack(problem, u0)
-        x = labels["x"] if x is None else x
-        params = labels["params"] if params is None else params
+        params = _labelled_params(problem, u0) if params is None else params
+        labelled = _labelled_states(problem, u0)
+        x = _labelled_points(problem, labelled) if x is None else x
+        u0 = labelled.values
     if x is None:
         check_uniform(problem, trained)
     states = _states(problem, as_tensor(u0, "u0"), scattered=are_scattered(x, problem.ndim))
@@ -45,22 +47,26 @@ def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any, traine
     return Question(states, read_grid(problem, x, tuple(states.shape[1:-1])), _times(t), table)
 
 
-def _unpack(problem: Problem, u0: Any) -> tuple[Any, dict[str, Any]]:
-    """The array `[sample, *x, channel]` of a labelled one, with the coordinates and parameters it brings."""
-    if hasattr(u0, "data_vars"):
-        names = [name for name, each in u0.data_vars.items() if set(SPACE) & set(each.dims)]
-        others = {name: u0[name] for name in u0.data_vars if name not in names}
-        u0 = u0[names].to_dataarray(CHANNEL).assign_coords(others)
+def _labelled_params(problem: Problem, u0: Any) -> dict[str, Any] | None:
+    known = u0.variables if hasattr(u0, "data_vars") else u0.coords
+    return {name: u0[name].values for name in problem.parameters if name in known} or None
+
+
+def _labelled_states(problem: Problem, u0: Any) -> Any:
+    """The labelled array `[sample, *x, channel]` of one in any order, or of a dataset."""
     array = u0.rename({dim: SYNONYMS[dim] for dim in u0.dims if dim in SYNONYMS})
+    if hasattr(array, "data_vars"):
+        array = _field_of(array)
     if array.sizes.get(TIME) == 1:
         array = array.isel({TIME: 0})
-    space = SPACE[: problem.ndim]
+    axes = SPACE[: problem.ndim]
+    space = (POINT,) if POINT in array.dims else axes
     missing = [dim for dim in space if dim not in array.dims]
     unknown = [str(dim) for dim in array.dims if dim not in (SAMPLE, *space, CHANNEL)]
     if missing or unknown:
         raise ValueError(
             f"u0 has the dimensions {tuple(array.dims)}; this surrogate of {problem.name} expects {SAMPLE}, "
-            f"{', '.join(space)} and {CHANNEL}. Select one time, or rename them with u0.rename(...)."
+            f"{', '.join(axes)} and {CHANNEL}. Select one time, or rename them with u0.rename(...)."
         )
     if CHANNEL in array.coords and array[CHANNEL].ndim == 1:
         names = [str(name) for name in array[CHANNEL].values]
@@ -70,15 +76,34 @@ def _unpack(problem: Problem, u0: Any) -> tuple[Any, dict[str, Any]]:
                 f"{', '.join(problem.channels)}. Rename or add the fields that differ."
             )
         array = array.isel({CHANNEL: [names.index(name) for name in problem.channels]})
-    params = {name: array[name].values for name in problem.parameters if name in array.coords}
-    x = tuple(array[axis].values for axis in space) if all(axis in array.coords for axis in space) else None
-    ordered = array.expand_dims([dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims])
-    return ordered.transpose(SAMPLE, *space, CHANNEL).values, {"x": x, "params": params or None}
+    complete = array.expand_dims([dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims])
+    return complete.transpose(SAMPLE, *space, CHANNEL)
+
+
+def _field_of(dataset: Any) -> Any:
+    """One array with a channel dimension out of the variables that live in space."""
+    names = [name for name, each in dataset.data_vars.items() if {*SPACE, POINT} & {*each.dims}]
+    if not names:
+        there = ", ".join(f"{name} over {tuple(each.dims)}" for name, each in dataset.data_vars.items())
+        raise ValueError(
+            f"u0 is a dataset without a variable over {', '.join(SPACE)} or {POINT}; it has {there or 'none at all'}. "
+            "Rename the dimensions with u0.rename(...)."
+        )
+    return dataset[names].to_dataarray(CHANNEL)
+
+
+def _labelled_points(problem: Problem, array: Any) -> Any:
+    """The coordinates that a labelled array brings, as `make_grid` takes them."""
+    axes = SPACE[: problem.ndim]
+    if not all(axis in array.coords for axis in axes):
+        return None
+    lines = tuple(array[axis].values for axis in axes)
+    return np.stack(lines, axis=-1) if POINT in array.dims else lines
 
 
 def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "b *x c"]:
     """`[b *x c]` of an array that may lack the sample axis, or the channel axis of a scalar field."""
-    space = ("point",) if scattered else SPACE[: problem.ndim]
+    space = (POINT,) if scattered else SPACE[: problem.ndim]
     channels, rank = len(problem.channels), len(space)
     last = u0.shape[-1] if u0.ndim else 0
     if u0.ndim == rank + 2 and last == channels:

@@ -8,14 +8,12 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.labelled import CHANNEL, SAMPLE, SPACE, TIME
+from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, TIME
 from vcnef.grid import axes, is_scattered
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
     from vcnef.surrogate.inputs import Question
-
-POINT = "point"
 
 
 def label(u: Float[Tensor, "b t *x c"], question: Question, problem: Problem) -> xr.DataArray:
