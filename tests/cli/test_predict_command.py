@@ -53,13 +53,22 @@ def write(kind, folder):
     elif kind == "one variable nc":
         array = xr.DataArray(U0[..., 0], {"x": X}, ("batch", "x"), name="u")
         array.expand_dims(time=[0.0, 1.0]).to_netcdf(path, engine="h5netcdf")
+    elif kind == "answer nc":
+        coordinates = {"x": X, "channel": ["u"], "t": [0.0, 1.0]}
+        array = xr.DataArray(
+            np.stack([U0, 0 * U0], axis=1), coordinates, ("sample", "t", "x", "channel"), name="burgers"
+        )
+        array.to_netcdf(path, engine="h5netcdf")
     else:
         later = np.stack([U0, 0 * U0], axis=1)
         from_arrays(later, x=X, params={"nu": 0.01}, name="burgers").save(path)
     return path
 
 
-@pytest.mark.parametrize("kind", ["npy", "npz", "hdf5", "nc", "one variable nc", "saved npz", "saved nc", "saved hdf5"])
+KINDS = ["npy", "npz", "hdf5", "nc", "one variable nc", "answer nc", "saved npz", "saved nc", "saved hdf5"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_input_gives_the_same_answer(vcnef, model, expected, tmp_path, kind):
     path = write(kind, tmp_path)
     code, out, err = vcnef(

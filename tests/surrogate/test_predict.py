@@ -79,6 +79,19 @@ def test_labelled_initial_states(make_surrogate, make_data):
         np.testing.assert_allclose(surrogate.predict(form, 1.0), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["burgers", "cns2d"])
+def test_a_saved_answer_is_the_next_state(make_surrogate, make_data, tmp_path, name):
+    surrogate, data = make_surrogate(name), make_data(name, samples=2)
+    params = dict.fromkeys(data.problem.parameters, 0.02)
+    answer = surrogate.predict(data.u[:, 0], [0.5, 1.0], params)
+    expected = surrogate.predict(answer.isel(t=-1), 0.5)
+    answer.to_netcdf(tmp_path / "answer.nc", engine="h5netcdf")
+    with xr.open_dataset(tmp_path / "answer.nc", engine="h5netcdf") as saved:
+        again = surrogate.predict(saved.isel(t=-1), 0.5)
+        np.testing.assert_array_equal(again, expected)
+        np.testing.assert_array_equal(again[data.problem.parameters[0]], np.float32([0.02, 0.02]))
+
+
 def test_one_state_under_several_parameters(make_surrogate, make_data):
     surrogate, state = make_surrogate(), make_data().u[0, 0]
     sweep = surrogate.predict(state, 1.0, {"nu": [0.01, 0.02, 0.05]})
@@ -285,3 +298,6 @@ def test_labels_that_do_not_fit(make_surrogate):
     sentence = r"u0 is a dataset without a variable over x, y, z or point; it has depth over \('lat', 'lon'\). Rename"
     with pytest.raises(ValueError, match=sentence):
         surrogate.predict(nothing, 1.0)
+    beside = named.to_dataset(name="gas").assign(depth=(("x", "y"), np.ones((8, 8))))
+    with pytest.raises(ValueError, match=r"several channels in gas and other fields beside. Select one variable"):
+        surrogate.predict(beside, 1.0)

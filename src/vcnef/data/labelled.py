@@ -81,12 +81,22 @@ def fields_of(dataset: xr.Dataset) -> xr.DataArray:
     if not fields:
         names = sorted(map(str, dataset.data_vars))
         raise ValueError(f"the dataset has no variable over {TIME} and x; its variables are {names}")
-    rest = [name for name, each in dataset.data_vars.items() if name not in fields and each.dims in ((), (SAMPLE,))]
-    named = [each.assign_coords({name: dataset[name] for name in rest}) for each in fields.values()]
-    if len(named) == 1:
-        return named[0]
+    others = {name: each for name, each in dataset.data_vars.items() if name not in fields}
+    beside = {name: each for name, each in others.items() if each.dims in ((), (SAMPLE,))}
+    return join({name: each.assign_coords(beside) for name, each in fields.items()})
+
+
+def join(fields: Mapping[Any, xr.DataArray]) -> xr.DataArray:
+    """One array with the fields as its channels. One alone stays as it is, for it may have a channel dimension."""
+    if len(fields) == 1:
+        return next(iter(fields.values()))
+    if several := [str(name) for name, each in fields.items() if each.sizes.get(CHANNEL, 1) > 1]:
+        raise ValueError(
+            f"the dataset has several channels in {', '.join(several)} and other fields beside. Select one variable, "
+            f"or split it by to_dataset(dim={CHANNEL!r})."
+        )
     index = xr.IndexVariable(CHANNEL, [str(name) for name in fields])
-    return xr.concat([each.rename(None) for each in named], dim=index, coords="minimal", compat="override")
+    return xr.concat([each.rename(None) for each in fields.values()], dim=index, coords="minimal", compat="override")
 
 
 def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, make_grid, make_params
-from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME
+from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME, join
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
@@ -82,14 +82,15 @@ def _labelled_states(problem: Problem, u0: Any) -> Any:
 
 def _field_of(dataset: Any) -> Any:
     """One array with a channel dimension out of the variables that live in space."""
-    names = [name for name, each in dataset.data_vars.items() if {*SPACE, POINT} & {*each.dims}]
-    if not names:
+    fields = {name: each for name, each in dataset.data_vars.items() if {*SPACE, POINT} & {*each.dims}}
+    if not fields:
         there = ", ".join(f"{name} over {tuple(each.dims)}" for name, each in dataset.data_vars.items())
         raise ValueError(
             f"u0 is a dataset without a variable over {', '.join(SPACE)} or {POINT}; it has {there or 'none at all'}. "
             "Rename the dimensions with u0.rename(...)."
         )
-    return dataset[names].to_dataarray(CHANNEL)
+    field = join(fields)
+    return field if CHANNEL in field.coords or CHANNEL in field.dims else field.expand_dims({CHANNEL: [field.name]})
 
 
 def _labelled_points(problem: Problem, array: Any) -> Any:
