@@ -103,6 +103,22 @@ def test_a_dataset_from_elsewhere():
         from_arrays(dataset[["depth"]])
 
 
+@pytest.mark.parametrize(
+    ("axes", "coordinates", "sentence"),
+    [
+        ("y", {}, r"has the space axes y; expected x. Rename them with array.rename\(y='x'\)"),
+        ("zx", {}, r"has the space axes x, z; expected x, y. Rename them with array.rename\(z='y'\)"),
+        ("yz", {}, r"has the space axes y, z; expected x, y. Rename them with array.rename\(y='x', z='y'\)"),
+        ("xz", {"y": 0.5}, r"expected x, y. Rename them with array.drop_vars\(\['y'\]\).rename\(z='y'\)"),
+    ],
+)
+def test_axes_are_the_first_of_x_y_z(axes, coordinates, sentence):
+    array = xr.DataArray(np.ones((3, 5, *[4] * len(axes))), coordinates, ("sample", "t", *axes), name="u")
+    for labelled in (array, array.to_dataset()):
+        with pytest.raises(ValueError, match=sentence):
+            from_arrays(labelled)
+
+
 ONES = np.ones((3, 5, 4, 1))
 
 

@@ -50,6 +50,7 @@ def unpack(labelled: Any) -> dict[str, Any]:
             f"The labelled array has the dimensions {tuple(array.dims)}; expected {SAMPLE}, {TIME}, {CHANNEL} and "
             "some of x, y, z. Rename them with array.rename(...)."
         )
+    _check_axes(array, space)
     missing = [dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims]
     ordered = array.expand_dims(missing).transpose(SAMPLE, TIME, *space, CHANNEL)
     labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": None}
@@ -67,6 +68,20 @@ def unpack(labelled: Any) -> dict[str, Any]:
         if name not in array.dims and coordinate.dtype.kind in "fiu" and coordinate.dims in _of_parameters(name)
     }
     return labels
+
+
+def _check_axes(array: xr.DataArray, space: tuple[str, ...]) -> None:
+    """Refuse y without x, and z without y: models know axes by their number, and call the first one x."""
+    renamed = {old: new for old, new in zip(space, SPACE, strict=False) if old != new}
+    if renamed:
+        # A slice at one y has it as a coordinate still.
+        taken = [new for new in renamed.values() if new in array.coords and new not in space]
+        steps = [f"drop_vars({taken})"] if taken else []
+        steps.append(f"rename({', '.join(f'{old}={new!r}' for old, new in renamed.items())})")
+        raise ValueError(
+            f"The labelled array has the space axes {', '.join(space)}; expected {', '.join(SPACE[: len(space)])}. "
+            f"Rename them with array.{'.'.join(steps)}."
+        )
 
 
 def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:
