@@ -119,6 +119,21 @@ def test_axes_are_the_first_of_x_y_z(axes, coordinates, sentence):
             from_arrays(labelled)
 
 
+def test_what_a_dataset_would_lose_is_refused(tmp_path):
+    kept = {"u": (("sample", "t", "x"), np.ones((3, 5, 4))), "nu": ("sample", [1, 2, 3]), "remark": ((), "dry")}
+    lost = {"k": (("sample", "x"), np.ones((3, 4))), "f": ("t", np.ones(5)), "kind": ("sample", ["a", "b", "c"])}
+    assert from_arrays(xr.Dataset(kept)).problem.parameters == ("nu",)
+    sentence = (
+        r"dataset has k over \(sample, x\), f over \(t\), kind over \(sample\) beside its fields; expected .*"
+        r"Make them channels or parameters, or leave them out with drop_vars\(\['k', 'f', 'kind'\]\)\."
+    )
+    with pytest.raises(ValueError, match=sentence):
+        from_arrays(xr.Dataset(kept | lost))
+    xr.Dataset(kept | lost).to_netcdf(tmp_path / "lost.nc", engine="h5netcdf")
+    with pytest.raises(ValueError, match=rf"lost.nc cannot be used: the {sentence}"):
+        open_data(tmp_path / "lost.nc")
+
+
 ONES = np.ones((3, 5, 4, 1))
 
 

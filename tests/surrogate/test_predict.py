@@ -6,6 +6,7 @@ import torch
 import xarray as xr
 
 from vcnef.data import from_arrays
+from vcnef.data import open as open_data
 from vcnef.surrogate import Surrogate
 
 QUESTION = {"t": [0.5, 2.0], "params": {"nu": 0.01}}
@@ -90,6 +91,7 @@ def test_a_saved_answer_is_the_next_state(make_surrogate, make_data, tmp_path, n
         again = surrogate.predict(saved.isel(t=-1), 0.5)
         np.testing.assert_array_equal(again, expected)
         np.testing.assert_array_equal(again[data.problem.parameters[0]], np.float32([0.02, 0.02]))
+    assert open_data(tmp_path / "answer.nc").problem.channels == data.problem.channels
 
 
 def test_one_state_under_several_parameters(make_surrogate, make_data):

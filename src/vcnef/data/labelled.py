@@ -23,6 +23,8 @@ SYNONYMS = {
     "n": SAMPLE, "b": SAMPLE, "batch": SAMPLE, "trajectory": SAMPLE, "time": TIME,
     "c": CHANNEL, "channels": CHANNEL, "field": CHANNEL, "variable": CHANNEL,
 }  # fmt: skip
+NUMBERS = "fiu"
+"""Kinds of NumPy's types that parameters may have."""
 
 
 def from_labelled(labelled: Any, **given: Any) -> Trajectories:
@@ -65,7 +67,7 @@ def unpack(labelled: Any) -> dict[str, Any]:
     labels["params"] = {
         str(name): coordinate.values
         for name, coordinate in array.coords.items()
-        if name not in array.dims and coordinate.dtype.kind in "fiu" and coordinate.dims in _of_parameters(name)
+        if name not in array.dims and coordinate.dtype.kind in NUMBERS and coordinate.dims in _of_parameters(name)
     }
     return labels
 
@@ -97,8 +99,24 @@ def fields_of(dataset: xr.Dataset) -> xr.DataArray:
         names = sorted(map(str, dataset.data_vars))
         raise ValueError(f"the dataset has no variable over {TIME} and x; its variables are {names}")
     others = {name: each for name, each in dataset.data_vars.items() if name not in fields}
+    _check_used(others)
     beside = {name: each for name, each in others.items() if each.dims in ((), (SAMPLE,))}
     return join({name: each.assign_coords(beside) for name, each in fields.items()})
+
+
+def _check_used(others: Mapping[Any, xr.DataArray]) -> None:
+    """Refuse what would be lost of a dataset: variables beside its fields that are no parameters, nor one remark."""
+    lost = {
+        str(name): each.dims
+        for name, each in others.items()
+        if each.dims and (each.dims != (SAMPLE,) or each.dtype.kind not in NUMBERS)
+    }
+    if lost:
+        there = ", ".join(f"{name} over ({', '.join(map(str, dims))})" for name, dims in lost.items())
+        raise ValueError(
+            f"the dataset has {there} beside its fields; expected fields over {TIME} and x, and parameters, numbers "
+            f"over {SAMPLE}. Make them channels or parameters, or leave them out with drop_vars({list(lost)})."
+        )
 
 
 def join(fields: Mapping[Any, xr.DataArray]) -> xr.DataArray:
