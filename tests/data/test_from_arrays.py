@@ -134,6 +134,15 @@ def test_what_a_dataset_would_lose_is_refused(tmp_path):
         open_data(tmp_path / "lost.nc")
 
 
+def test_coordinates_of_all_axes_or_of_none():
+    array = xr.DataArray(np.ones((3, 5, 4, 4)), {"x": np.arange(4.0)}, ("sample", "t", "x", "y"), name="u")
+    sentence = r"coordinates for x, but none for y. Add them with array.assign_coords\(y=...\), or leave out all with"
+    with pytest.raises(ValueError, match=sentence):
+        from_arrays(array)
+    assert from_arrays(array.drop_vars("x")).problem.domain == ((0.0, 1.0), (0.0, 1.0))
+    assert from_arrays(array, x=(np.arange(4.0), np.arange(4.0))).problem.domain == ((-0.5, 3.5), (-0.5, 3.5))
+
+
 ONES = np.ones((3, 5, 4, 1))
 
 

@@ -29,7 +29,7 @@ NUMBERS = "fiu"
 
 def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     """Trajectories of a `DataArray` or `Dataset`; what is given joins its parameters and replaces the rest."""
-    labels = unpack(labelled)
+    labels = unpack(labelled, given["x"])
     params = {**labels["params"], **by_name(given["params"])}
     told = {key: value for key, value in given.items() if value is not None}
     data = from_arrays(**(labels | told | {"params": params}))
@@ -41,8 +41,8 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
 
 
-def unpack(labelled: Any) -> dict[str, Any]:
-    """The arguments of `from_arrays` that labelled data hold: u in our layout, and the coordinates they have."""
+def unpack(labelled: Any, x: Any = None) -> dict[str, Any]:
+    """The arguments of `from_arrays` that labelled data hold: u in our layout, and coordinates but for a given `x`."""
     array = fields_of(labelled) if isinstance(labelled, xr.Dataset) else labelled
     array = array.rename({dim: SYNONYMS[dim] for dim in array.dims if dim in SYNONYMS})
     space = tuple(axis for axis in SPACE if axis in array.dims)
@@ -55,11 +55,9 @@ def unpack(labelled: Any) -> dict[str, Any]:
     _check_axes(array, space)
     missing = [dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims]
     ordered = array.expand_dims(missing).transpose(SAMPLE, TIME, *space, CHANNEL)
-    labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": None}
+    labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": points_of(ordered, space) if x is None else x}
     if TIME in ordered.coords:
         labels["t"] = ordered[TIME].values
-    if all(axis in ordered.coords for axis in space):
-        labels["x"] = tuple(ordered[axis].values for axis in space)
     if CHANNEL in array.coords and array[CHANNEL].ndim == 1:
         labels["channels"] = tuple(str(name) for name in array[CHANNEL].values)
     elif CHANNEL in missing and array.name is not None:
@@ -84,6 +82,18 @@ def _check_axes(array: xr.DataArray, space: tuple[str, ...]) -> None:
             f"The labelled array has the space axes {', '.join(space)}; expected {', '.join(SPACE[: len(space)])}. "
             f"Rename them with array.{'.'.join(steps)}."
         )
+
+
+def points_of(array: xr.DataArray, space: Sequence[str]) -> tuple[np.ndarray, ...] | None:
+    """The coordinates along each axis; None where there are none at all."""
+    known = [axis for axis in space if axis in array.coords]
+    missing = [axis for axis in space if axis not in known]
+    if known and missing:
+        raise ValueError(
+            f"The labelled array has coordinates for {', '.join(known)}, but none for {', '.join(missing)}. "
+            f"Add them with array.assign_coords({missing[0]}=...), or leave out all with array.drop_vars({known})."
+        )
+    return tuple(array[axis].values for axis in space) if known else None
 
 
 def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:

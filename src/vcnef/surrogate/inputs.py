@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, make_grid, make_params
-from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME, join
+from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME, join, points_of
 from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
@@ -95,11 +95,8 @@ def _field_of(dataset: Any) -> Any:
 
 def _labelled_points(problem: Problem, array: Any) -> Any:
     """The coordinates that a labelled array brings, as `make_grid` takes them."""
-    axes = SPACE[: problem.ndim]
-    if not all(axis in array.coords for axis in axes):
-        return None
-    lines = tuple(array[axis].values for axis in axes)
-    return np.stack(lines, axis=-1) if POINT in array.dims else lines
+    lines = points_of(array, SPACE[: problem.ndim])
+    return np.stack(lines, axis=-1) if lines and POINT in array.dims else lines
 
 
 def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "b *x c"]:
