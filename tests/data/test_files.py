@@ -266,8 +266,27 @@ def test_one_value_for_all_files_or_one_for_each(tmp_path):
         write_benchmark(path)
     assert open_data(paths, params={"nu": 1}).problem.ranges == {"nu": (1.0, 1.0)}
     assert open_data(paths, params={"nu": [1, 2]}).problem.ranges == {"nu": (1.0, 2.0)}
-    with pytest.raises(ValueError, match=r"params\['nu'\] has 3 values for 2 files"):
-        open_data(paths, params={"nu": [1, 2, 3]})
+    assert open_data(paths, params={"nu": np.array([1, 2])}).problem.ranges == {"nu": (1.0, 2.0)}
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        ([1, 2, 3], "has 3 values for 2 files"),
+        (np.ones(10), "has 10 values for 2 files"),
+        ("q", "is 'q'"),
+        ([1, [2, 3]], r"is \[1, \[2, 3\]\]"),
+    ],
+)
+def test_parameters_that_are_not_one_number_for_each_file(tmp_path, value, got):
+    paths = [tmp_path / "a.hdf5", tmp_path / "b.hdf5"]
+    for path in paths:
+        write_benchmark(path)
+    sentence = rf"params\['nu'\] {got}; expected one number for all files, or one for each. Values of single samples go"
+    with pytest.raises(ValueError, match=sentence):
+        open_data(paths, params={"nu": value})
+    with pytest.raises(ValueError, match="has 10 values for 1 file; expected one number"):
+        open_data(paths[0], params={"nu": np.ones(10)})
 
 
 UNITS = {"t": "hours since 2000-01-01", "x": "m", "density": "kg/m3", "nu": "m2/s"}

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vcnef.data import files, pdebench
 from vcnef.data.arrays import by_name
 from vcnef.data.source import Source
@@ -72,10 +74,21 @@ def _reader(path: Path) -> Reader:
 
 
 def _per_file(params: Mapping[str, Any], paths: list[Path]) -> list[dict[str, float]]:
-    for name, value in params.items():
-        if isinstance(value, list | tuple) and len(value) != len(paths):
-            raise ValueError(f"params[{name!r}] has {len(value)} values for {len(paths)} files; give one for each.")
-    return [
-        {name: float(value[i] if isinstance(value, list | tuple) else value) for name, value in params.items()}
-        for i in range(len(paths))
-    ]
+    columns = {name: _values(name, value, len(paths)) for name, value in params.items()}
+    return [{name: float(column[i]) for name, column in columns.items()} for i in range(len(paths))]
+
+
+def _values(name: str, value: Any, files: int) -> np.ndarray:
+    """One number for each file."""
+    try:
+        values = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = None
+    if values is None or (values.ndim and values.size != files):
+        count = f"{files} file{'s' if files > 1 else ''}"
+        got = f"is {value!r}" if values is None else f"has {values.size} values for {count}"
+        raise ValueError(
+            f"params[{name!r}] {got}; expected one number for all files, or one for each. "
+            "Values of single samples go into the file, by their name."
+        )
+    return np.broadcast_to(values.reshape(-1), files)
