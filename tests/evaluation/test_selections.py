@@ -101,6 +101,19 @@ def test_finer_in_time(data):
     assert notes == ["The last of 82 times, 0.81, lies beyond the horizon 0.8."]
 
 
+def test_unequal_steps_are_said(data):
+    t = torch.tensor([0.0, 0.01, 0.02, 0.05, 0.3, 0.31, 0.9, 0.95, 1.0])
+    uneven, base = from_arrays(data.u[:, :9], t=t), Selection(4, tuple(range(9)))
+    selection, notes = finer_in_time(uneven, base, 5)
+    assert selection.frames == (0, 2, 4, 6, 8)
+    assert notes == ["The steps between the 5 times are not equal, but 0.02 to 0.6 long."]
+    _, notes = finer_in_time(uneven, Selection(4, tuple(range(8))), 9)
+    assert [note.split(",")[0] for note in notes] == [
+        "The last of 9 times",
+        "The steps between the 9 times are not equal",
+    ]
+
+
 @pytest.mark.parametrize("frames", [60, 101, 1, 0])
 def test_frames_that_the_data_cannot_give(data, frames):
     base = Selection(4, tuple(range(0, 81, 2)))

@@ -61,19 +61,22 @@ def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
 
 
 def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, list[str]]:
-    """The same points and horizon with so many equally spaced frames, the initial one included.
+    """The same points and horizon with so many frames, every n-th of the data's, the initial one included.
 
     One frame beyond the horizon is allowed and noted: the paper's finer set of 1D Navier–Stokes (82 frames) has it.
+    Noted too is where the data's own steps make unequal ones.
     """
     horizon = base.frames[-1]
     possible = {horizon // gap + 1: gap for gap in range(1, horizon + 1) if horizon % gap == 0}
     if frames in possible:
-        return Selection(base.stride, tuple(range(0, horizon + 1, possible[frames]))), []
+        chosen = tuple(range(0, horizon + 1, possible[frames]))
+        return Selection(base.stride, chosen), _about_steps(data.t, chosen)
     gap = possible.get(frames - 1)
     if gap is not None and horizon + gap < len(data.t):
         last = float(data.t[horizon + gap] - data.t[0])
         note = f"The last of {frames} times, {last:g}, lies beyond the horizon {float(data.t[horizon] - data.t[0]):g}."
-        return Selection(base.stride, tuple(range(0, horizon + gap + 1, gap))), [note]
+        chosen = tuple(range(0, horizon + gap + 1, gap))
+        return Selection(base.stride, chosen), [note, *_about_steps(data.t, chosen)]
     raise ValueError(
         f"time has {frames} frames, which the {horizon + 1} frames of the data up to the horizon cannot give "
         f"at equal steps. Choose from {_listed(sorted(possible))}, and open the data at all their times."
@@ -106,6 +109,16 @@ def _trained_frames(
     if frames is None:
         return within, [f"Trained on {len(times)} times, but judged on the {len(within)} of the data."]
     return frames, []
+
+
+def _about_steps(t: Tensor, frames: tuple[int, ...]) -> list[str]:
+    """A note where the steps between these frames are not equal to 1 %."""
+    steps = t[list(frames)].double().diff()
+    if float(steps.max()) <= 1.01 * float(steps.min()):
+        return []
+    return [
+        f"The steps between the {len(frames)} times are not equal, but {steps.min():.4g} to {steps.max():.4g} long."
+    ]
 
 
 def _stride(full: tuple[int, ...], coarse: tuple[int, ...]) -> int | None:
