@@ -73,15 +73,39 @@ def test_finer_in_space(data):
 
 @pytest.mark.parametrize("points", [7, 48, 0, -3])
 def test_a_resolution_that_does_not_divide(data, points):
-    message = f"space has {points}, which does not divide the 24 points of the data. Choose from 2, 3, 4, 6, 8, 12, 24"
+    message = (
+        f"space has {points}, which no stride leaves of the 24 points of the data. Choose from 2, 3, 4, 6, 8, 12, 24"
+    )
     with pytest.raises(ValueError, match=message):
         finer_in_space(data, Selection(4, (0, 1)), points)
+
+
+@pytest.mark.parametrize(("points", "stride"), [(33, 1), (17, 2), (11, 3), (9, 4), (5, 8), (4, 9), (3, 11)])
+def test_points_between_walls_are_thinned_by_any_stride(points, stride):
+    data = from_arrays(torch.rand(3, 2, 33, 1), periodic=False)
+    selection, notes = as_trained(trained(resolution=[points], times=[0.0, 1.0]), data)
+    assert (selection, notes) == (Selection(stride, (0, 1)), [])
+    assert finer_in_space(data, Selection(1, (0, 1)), points) == selection
+    assert torch.equal(selection.grid(data), data.view(stride).grid)
+
+
+def test_points_between_walls_that_no_stride_leaves():
+    flat, plane = (from_arrays(torch.rand(3, 2, *shape, 1), periodic=False) for shape in ((33,), (33, 17)))
+    with pytest.raises(
+        ValueError, match=r"space has 20, which no stride .* Choose from 2, 3, 4, 5, 6, 7, 9, 11, 17, 33,"
+    ):
+        finer_in_space(flat, Selection(1, (0, 1)), 20)
+    assert as_trained(trained(resolution=[17, 9]), plane)[0].stride == 2
+    notes = as_trained(trained(resolution=[17, 8]), plane)[1]
+    assert notes[0] == "Trained on 17×8 points, but judged on the 33×17 of the data."
+    periodic = from_arrays(torch.rand(3, 2, 33, 1))
+    assert as_trained(trained(resolution=[17]), periodic)[0].stride == 1
 
 
 def test_axes_of_different_lengths_keep_their_proportion():
     data = from_arrays(torch.rand(3, 2, 8, 12, 1))
     assert finer_in_space(data, Selection(4, (0, 1)), 4).grid(data).shape == (4, 6, 2)
-    with pytest.raises(ValueError, match="space has 1, which does not divide the 8×12 points"):
+    with pytest.raises(ValueError, match="space has 1, which no stride leaves of the 8×12 points"):
         finer_in_space(data, Selection(4, (0, 1)), 1)
 
 

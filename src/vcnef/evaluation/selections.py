@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import torch
@@ -40,7 +41,7 @@ def as_trained(surrogate: Any, data: Any) -> tuple[Selection, list[str]]:
     They are its `provenance["resolution"]` and `["times"]`. Otherwise the data are taken as they are, up to the
     horizon of training, and a note says so.
     """
-    stride, about_space = _trained_stride(surrogate.provenance.get("resolution"), data.resolution)
+    stride, about_space = _trained_stride(surrogate.provenance.get("resolution"), data)
     frames, about_time = _trained_frames(surrogate.provenance.get("times"), surrogate.scaling.horizon, data.t)
     return Selection(stride, frames), about_space + about_time
 
@@ -49,15 +50,15 @@ def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
     """The same frames on a grid of so many points along the first axis, in proportion along the others."""
     if is_scattered(data.grid):
         raise ValueError("The data are scattered points, which have no resolutions. Leave space out.")
-    side = data.resolution[0]
-    stride = side // points if points > 0 and side % points == 0 else 0
-    if not stride or any(n % stride for n in data.resolution):
-        possible = [n for n in range(2, side + 1) if side % n == 0]
+    strides = _strides(data)
+    left = [ceil(data.resolution[0] / stride) for stride in strides]
+    if points not in left:
+        possible = sorted({n for n in left if n > 1})
         raise ValueError(
-            f"space has {points}, which does not divide the {spell(data.resolution)} points of the data. "
+            f"space has {points}, which no stride leaves of the {spell(data.resolution)} points of the data. "
             f"Choose from {_listed(possible)}, and open the data at full resolution."
         )
-    return Selection(stride, base.frames)
+    return Selection(strides[left.index(points)], base.frames)
 
 
 def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, list[str]]:
@@ -88,14 +89,15 @@ def spell(resolution: Sequence[int]) -> str:
     return "×".join(str(n) for n in resolution)
 
 
-def _trained_stride(resolution: int | Sequence[int] | None, full: tuple[int, ...]) -> tuple[int, list[str]]:
+def _trained_stride(resolution: int | Sequence[int] | None, data: Any) -> tuple[int, list[str]]:
+    full = data.resolution
     if resolution is None:
         return 1, [f"The model does not say at which resolution it was trained; judged on {spell(full)} points."]
     sides = (resolution,) * len(full) if isinstance(resolution, int) else tuple(resolution)
-    stride = _stride(full, sides)
-    if stride is None:
-        return 1, [f"Trained on {spell(sides)} points, but judged on the {spell(full)} of the data."]
-    return stride, []
+    for stride in _strides(data):
+        if tuple(ceil(n / stride) for n in full) == sides:
+            return stride, []
+    return 1, [f"Trained on {spell(sides)} points, but judged on the {spell(full)} of the data."]
 
 
 def _trained_frames(
@@ -121,12 +123,18 @@ def _about_steps(t: Tensor, frames: tuple[int, ...]) -> list[str]:
     ]
 
 
-def _stride(full: tuple[int, ...], coarse: tuple[int, ...]) -> int | None:
-    """The one stride that leads from the full to the coarse resolution, if there is one."""
-    if len(full) != len(coarse) or any(n < 1 or m % n for m, n in zip(full, coarse, strict=True)):
-        return None
-    strides = {m // n for m, n in zip(full, coarse, strict=True)}
-    return strides.pop() if len(strides) == 1 else None
+def _strides(data: Any) -> list[int]:
+    """By which the points can be thinned as `View` does it: on a periodic domain by divisors, on others by any.
+
+    Several of those may leave as many points. Divisors come first, then strides that keep both ends, then small ones.
+    """
+    full = data.resolution
+
+    def rest(stride: int) -> tuple[bool, bool]:
+        return any(n % stride for n in full), any((n - 1) % stride for n in full)
+
+    strides = [stride for stride in range(1, max(full) + 1) if not (data.problem.periodic and rest(stride)[0])]
+    return sorted(strides, key=rest)
 
 
 def _frames_at(t: Tensor, times: Sequence[int | float]) -> tuple[int, ...] | None:
