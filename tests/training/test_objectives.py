@@ -10,6 +10,7 @@ from vcnef.models.interface import Stepper
 from vcnef.models.registry import build
 from vcnef.models.rollout import Rollout
 from vcnef.training import Recipe, combine, data_objective
+from vcnef.training.job import default_objective
 from vcnef.training.losses import Relative, mean_square
 from vcnef.training.objectives import ask
 from vcnef.training.unrolling import Curriculum, PushForward, prefix_length
@@ -131,6 +132,13 @@ def test_physics_alone_does_not_look_at_trajectories():
 def test_a_recipe_with_physics_trains(fit_quickly):
     run = fit_quickly(physics=0.01, options={"dropout": 0.0})
     assert run.history[-1]["loss"] > 0
+
+
+@pytest.mark.parametrize("method", ["spectral", "finite_volume"])
+@pytest.mark.parametrize("data_weight", [0.0, 1.0])
+def test_a_recipe_says_how_the_residual_is_taken(world, data, method, data_weight):
+    recipe = Recipe(physics=0.5, physics_method=method, data_weight=data_weight)
+    assert default_objective(recipe, world.make_surrogate(data), Queries()).physics.method == method
 
 
 def test_prefix_lengths():

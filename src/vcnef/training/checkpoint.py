@@ -178,10 +178,12 @@ def terms_of(recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate) -> dict
 
 
 def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -> None:
+    # Recipes of earlier versions have fewer keys; what these say was the default then, too.
+    begun = asdict(Recipe()) | then["recipe"]
     for name in sorted(now["recipe"].keys() - FREE_TO_CHANGE):
-        if now["recipe"][name] != then["recipe"].get(name):
+        if now["recipe"][name] != begun[name]:
             raise ChangedRunError(
-                f"The run in {folder} was begun with {name}={then['recipe'].get(name)!r}; the recipe now has "
+                f"The run in {folder} was begun with {name}={begun[name]!r}; the recipe now has "
                 f"{now['recipe'][name]!r}. Resume it as it was begun, or start a new run."
             )
     if then["steps_per_epoch"] != now["steps_per_epoch"]:

@@ -104,7 +104,6 @@ def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) ->
     # Without trajectories, nothing but this term holds the initial states.
     alone = {"initial": INITIAL_WEIGHT, "times": queries.times or RANDOM_TIMES}
     generation = noted_generation(surrogate.provenance.get("generated", {}))
-    physics = PhysicsLoss(
-        surrogate.problem, surrogate.scaling, generation=generation, **({} if recipe.data_weight else alone)
-    )
+    options = {"method": recipe.physics_method, "generation": generation} | ({} if recipe.data_weight else alone)
+    physics = PhysicsLoss(surrogate.problem, surrogate.scaling, **options)
     return combine(data, physics, recipe)

@@ -49,8 +49,10 @@ class Recipe:
     """Standard deviation of noise on every input of a step, in the network's units; for "curriculum"."""
     physics: float = 0.0
     """Weight of the residual of the equation."""
+    physics_method: Literal["spectral", "finite_volume"] = "spectral"
+    """How derivatives in space are taken for it: exactly where the grid resolves the fields, or as the solver does."""
     physics_warm_up: float = 0.0
-    """Part of the run over which that weight rises from 0."""
+    """Part of the run over which its weight rises from 0."""
     data_weight: float = 1.0
     """Weight of the loss on trajectories; 0 trains on the equation and the initial states alone."""
 
