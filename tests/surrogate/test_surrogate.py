@@ -77,6 +77,15 @@ def test_of_several_axes_angles_and_ratios_stay(make_data):
     assert Surrogate.build("vcnef", options, flat, normalise=False).options["lengths"] == (4.0, 2.0)
 
 
+def test_the_resolution_of_training_is_that_of_the_data(make_data):
+    data = make_data("burgers")
+    points = len(data.grid)
+    assert Surrogate.build("oformer", {}, data).options["resolution"] == points
+    longer = replace(data, grid=4 * data.grid, problem=replace(data.problem, domain=((0.0, 4.0),)))
+    assert Surrogate.build("oformer", {}, longer, normalise=False).options["resolution"] == points / 4
+    assert Surrogate.build("oformer", {"resolution": 256}, data).options["resolution"] == 256
+
+
 def test_a_model_from_before_points_were_scaled_sees_them_as_they_are(make_data, tmp_path):
     data = in_other_units(make_data())
     surrogate = Surrogate.build("vcnef", {"width": 16, "heads": 2, "depth": 1, "modulations": 1}, data)

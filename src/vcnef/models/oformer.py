@@ -134,7 +134,7 @@ class OFormer(Stepper):
         scales: tuple[int, ...],
         heads: int,
         propagators: int,
-        resolution: int,
+        resolution: int | float,
         norms: bool,
     ) -> None:
         super().__init__()
@@ -176,7 +176,7 @@ def oformer(
     scales: tuple[int, ...] = (8, 4, 4, 1),
     heads: int = 8,
     propagators: int = 3,
-    resolution: int = 256,
+    resolution: int | float = 256,
     norms: bool | None = None,
 ) -> Rollout:
     """Operator Transformer in 1D, rolled out: autoregressive, `steps` steps to the training horizon.

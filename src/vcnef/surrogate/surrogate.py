@@ -245,7 +245,13 @@ def _facts(
     builder = registry.MODELS.get(name)
     known = inspect.signature(builder).parameters if builder else {}
     lengths = tuple((high - low) / scaling.length for low, high in train.problem.domain)
-    facts = {"steps": len(train.t) - 1, "lengths": lengths, "sides": tuple(train.grid.shape[:-1])}
+    sides = tuple(train.grid.shape[:-1])
+    facts = {
+        "steps": len(train.t) - 1,
+        "lengths": lengths,
+        "sides": sides,
+        "resolution": sides[0] / lengths[0],
+    }
     if not train.problem.periodic:
         facts["periodic"] = False
     if options.get("clocks"):
