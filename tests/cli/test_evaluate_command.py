@@ -130,7 +130,7 @@ def test_a_prediction_that_is_not_finite_is_null_and_said(vcnef, files, run_fold
         (("--data", "gone.hdf5"), "There is no file gone.hdf5."),
         (("--data", "{file}", "--space", "wide"), "--space wide is not understood; write positive whole numbers"),
         (("--data", "{file}", "--time", "5,-1"), "--time 5,-1 is not understood; write positive whole numbers"),
-        (("--data", "{file}", "--space", "24"), "space has 24, which does not divide the 32 points of the data."),
+        (("--data", "{file}", "--space", "24"), "space has 24, which no stride leaves of the 32 points of the data."),
         (("--data", "{file}", "--time", "8"), "time has 8 frames, which the 9 frames of the data"),
         (("--data", "{file}", "--split", "exam"), "There is no split 'exam'; expected one of train, valid, test, all."),
         (("--data", "{file}", "--device", "abacus"), "The device is 'abacus', which this machine does not have"),
