@@ -168,6 +168,26 @@ def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():
     torch.testing.assert_close(model(u0, grid + 1, t, params), u)
 
 
+@pytest.mark.parametrize(
+    ("sides", "points", "seen"),
+    [
+        (48, 48, [*range(8), *range(44, 48)]),
+        (50, 50, [*range(8), *range(44, 50)]),
+        (50, 100, [*range(4), *range(8, 12), *range(92, 96)]),
+    ],
+)
+def test_a_stencil_of_patches_closes_the_ring_where_the_domain_ends(sides, points, seen):
+    """A patch of 4 points sees those a patch of the training grid away, whether or not patches divide the sides."""
+    options = {"modulations": 1, "depth": 0, "attention": "none", "patches": (4, 16), "local": 1, "sides": (sides,)}
+    model, (u0, grid, t, _) = tiny(1, 1, 0, **options), inputs(1, 1, 1, 1, sides=(points,))
+    torch.nn.init.normal_(model.modulations[0].local.weight)
+    with torch.no_grad():
+        model.decoder.mix.weight[:, 1:] = 0
+    u0.requires_grad_()
+    (change,) = torch.autograd.grad(model(u0, grid, t)[0, 0, 0, 0], u0)
+    assert change[0, :, 0].nonzero().flatten().tolist() == seen
+
+
 @pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4, 16)), (3, (4,)), (2, ())])
 def test_the_change_is_added_to_the_initial_state(ndim, patches):
     plain, model = tiny(ndim, patches=patches), tiny(ndim, patches=patches, change=True)

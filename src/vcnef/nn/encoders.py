@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.nn.local import Layout
+from vcnef.nn.local import Layout, TokenGrid
 from vcnef.nn.patches import continue_field, continue_grid, whole_sides
 from vcnef.nn.unrounded import unrounded
 
@@ -30,7 +30,7 @@ class PointEncoder(nn.Module):
         self.linear = nn.Linear(inputs, width)
 
     def layout(self, sides: tuple[int, ...]) -> Layout:
-        return (sides,)
+        return (TokenGrid(sides, sides),)
 
     def forward(
         self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
@@ -58,7 +58,10 @@ class PatchEncoder(nn.Module):
 
     def layout(self, sides: tuple[int, ...]) -> Layout:
         whole = whole_sides(sides, self.patches)
-        return tuple(tuple(side // size for side in whole) for size in self.patches)
+        return tuple(
+            TokenGrid(tuple(side // size for side in whole), tuple(side / size for side in sides))
+            for size in self.patches
+        )
 
     def forward(
         self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None

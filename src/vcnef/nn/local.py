@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import product
-from math import floor, gcd, prod
+from math import ceil, floor, gcd, prod
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,16 +14,24 @@ from torch import Tensor, nn
 
 from vcnef.kernels.local import Stencil
 
-Layout = tuple[tuple[int, ...], ...]
-"""The sides of each of the grids whose tokens stand in one row."""
+
+class TokenGrid(NamedTuple):
+    """A grid's sides in tokens, and how many of these the domain takes: fewer, or parts, where patches go beyond it."""
+
+    sides: tuple[int, ...]
+    extent: tuple[int | float, ...]
+
+
+Layout = tuple[TokenGrid, ...]
+"""The grids whose tokens stand in one row."""
 
 
 class LocalMix(nn.Module):
     """out_i = Σ_k w_k ∘ z(x_i + k h), |k| ≤ reach along every axis: a depth-wise convolution, zero at first.
 
-    h is the spacing of the `grids` it is made for, given by their sides in tokens: on a grid twice as fine the stencil
-    takes every second token, and between tokens it interpolates linearly. So a model meets a finer grid with the
-    stencil it has learnt. There is one for each of the grids whose tokens stand in one row.
+    h is the spacing of the `grids` it is made for, given by their extents in tokens: on a grid twice as fine the
+    stencil takes every second token, and between tokens it interpolates linearly. So a model meets a finer grid with
+    the stencil it has learnt. There is one for each of the grids whose tokens stand in one row.
     """
 
     def __init__(self, width: int, reach: int, grids: tuple[tuple[int | float, ...], ...], *, periodic: bool) -> None:
@@ -31,14 +40,15 @@ class LocalMix(nn.Module):
         self.weight = nn.Parameter(torch.zeros(len(grids), (2 * reach + 1) ** self.ndim, width))
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
-        rows = tokens.split([prod(sides) for sides in layout], dim=-2)
-        fields = [row.unflatten(-2, sides) for row, sides in zip(rows, layout, strict=True)]
-        mixed = [self._mix(*each) for each in zip(fields, self.weight.unbind(), self.grids, strict=True)]
+        rows = tokens.split([prod(here.sides) for here in layout], dim=-2)
+        fields = [row.unflatten(-2, here.sides) for row, here in zip(rows, layout, strict=True)]
+        extents = [here.extent for here in layout]
+        mixed = [self._mix(*each) for each in zip(fields, extents, self.weight.unbind(), self.grids, strict=True)]
         return torch.cat([field.flatten(-1 - self.ndim, -2) for field in mixed], dim=-2)
 
     def on_a_row(self, layout: Layout) -> bool:
-        """Whether tokens of this layout are one row of neighbours."""
-        return self.ndim == 1 and len(layout) == 1
+        """Whether tokens of this layout are one row of neighbours, which ends where the domain does."""
+        return self.ndim == 1 and len(layout) == 1 and layout[0].sides == layout[0].extent
 
     def taps(self, points: int) -> tuple[list[int], Float[Tensor, "k d"]]:
         """Offsets and weights on a row of that many tokens."""
@@ -53,13 +63,19 @@ class LocalMix(nn.Module):
         places = torch.tensor(offsets, dtype=torch.int32, device=weight.device)
         return Stencil(places, weight.float(), self.periodic)
 
-    def _mix(self, field: Tensor, weight: Float[Tensor, "taps d"], grid: tuple[int | float, ...]) -> Tensor:
+    def _mix(
+        self,
+        field: Tensor,
+        extent: tuple[int | float, ...],
+        weight: Float[Tensor, "taps d"],
+        grid: tuple[int | float, ...],
+    ) -> Tensor:
         sides = field.shape[-1 - self.ndim : -1]
-        taps = spread_taps(self.reach, tuple(side / made_for for side, made_for in zip(sides, grid, strict=True)))
+        taps = spread_taps(self.reach, tuple(here / made_for for here, made_for in zip(extent, grid, strict=True)))
         margins = [max([abs(offset[axis]) for offset in taps]) for axis in range(self.ndim)]
         wide = field
         for axis, margin in enumerate(margins):
-            wide = continue_both_ways(wide, axis - self.ndim - 1, margin, self.periodic)
+            wide = continue_both_ways(wide, axis - self.ndim - 1, margin, extent[axis], self.periodic)
         shifted = {offset: sum([share * weight[tap] for tap, share in shares]) for offset, shares in taps.items()}
         if field.device.type == "cpu" and field.dtype == weight.dtype and not torch.compiler.is_compiling():
             return convolve(wide, shifted, margins)
@@ -112,13 +128,24 @@ def spread_taps(reach: int, ratios: tuple[float, ...]) -> dict[tuple[int, ...], 
     return dict(spread)
 
 
-def continue_both_ways(field: Tensor, axis: int, margin: int, periodic: bool) -> Tensor:
-    """The field with `margin` more points at both ends of an axis: from its other end if periodic, else its last."""
+def continue_both_ways(field: Tensor, axis: int, margin: int, extent: int | float, periodic: bool) -> Tensor:
+    """The field with `margin` more points at both ends of an axis: from its other end if periodic, else its last.
+
+    Only its first `extent` points count: those behind them are replaced too. Where that is no whole number, a period
+    away from a point is a place between two, and the field there is interpolated linearly.
+    """
     length = field.shape[axis]
     if not margin:
         return field
-    if periodic and margin <= length:
+    if periodic and margin <= length == extent:
         before, after = field.narrow(axis, length - margin, margin), field.narrow(axis, 0, margin)
         return torch.cat((before, field, after), dim=axis)
-    index = torch.arange(-margin, length + margin, device=field.device)
-    return field.index_select(axis, index % length if periodic else index.clamp(0, length - 1))
+    index, points = torch.arange(-margin, length + margin, device=field.device), ceil(extent)
+    if not periodic:
+        return field.index_select(axis, index.clamp(0, points - 1))
+    places = index % extent
+    near = places.long()
+    # From the last point to the seam, where the first one stands again, is less than a step.
+    share = (places - near) / (extent - near).clamp(max=1)
+    share = share.to(field.dtype).view(-1, *[1] * (-1 - axis))
+    return field.index_select(axis, near).lerp(field.index_select(axis, (near + 1) % points), share)
