@@ -72,6 +72,11 @@ def test_a_surrogate_knows_where_it_is_at_home(tmp_path):
     assert load(tmp_path).provenance["resolution"] == [8]
 
 
+def test_after_a_stride_a_surrogate_is_asked_at_the_points_that_were_kept(tmp_path):
+    run = fit(waves(), t=T, out=tmp_path, space_stride=4, **TINY)
+    assert np.allclose(run.surrogate.predict(waves()[:2, 0, ::4], [0.5]).x, (np.arange(4) + 1 / 8) / 4)
+
+
 def test_random_phases_train_judge_and_build_at_the_resolution_of_the_stride(tmp_path):
     data = from_arrays(waves(samples=40), t=T, params={"nu": 0.1}, name="burgers")
     path = data.save(tmp_path / "waves.hdf5")
@@ -82,6 +87,9 @@ def test_random_phases_train_judge_and_build_at_the_resolution_of_the_stride(tmp
     coarse = data.view(space_stride=2).split("valid")
     pred = run.surrogate.answer(coarse.u[:, 0], coarse.grid, coarse.t[1:], coarse.params)
     assert run.best == pytest.approx(nrmse(pred, coarse.u[:, 1:], initial_frames=0).item(), rel=1e-4)
+
+    # Points of training were everywhere in their cells.
+    assert np.allclose(run.surrogate.predict(coarse.u[:, 0], [0.5]).x, (np.arange(8) + 0.5) / 8)
 
     config = Config.load(tmp_path / "run" / "config.yaml")
     streamed = open_data(path, **config.view(), stream=True)

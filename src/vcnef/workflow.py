@@ -237,8 +237,11 @@ def _provenance(data: Data, config: Config) -> dict[str, Any]:
     values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
     listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
     made = {name: data.attributes[name] for name in MADE_WITH if name in data.attributes}
+    # With random phases, points of training are everywhere in their cells.
+    phases = {"ends": None} if config.thinning() > 1 else {}
     return {
         "resolution": [n // config.thinning() for n in data.resolution],
+        **phases,
         "times": [_short(each) for each in data.t.tolist()],
         "valid": config.data.valid,
         **(listed if len(values) <= FEW else {}),

@@ -88,6 +88,15 @@ def test_the_solution_of_one_instance_is_not_explored(surrogates):
         Workbench({"burgers": surrogates["burgers"], "pinn": alone})
 
 
+def test_points_are_those_of_training_at_its_resolution(surrogates):
+    strided = copy(surrogates["burgers"])
+    strided.provenance = {**strided.provenance, "ends": [[0.0, 0.875]]}
+    bench = Workbench({"strided": strided})
+    asked = {"model": 0, "state": {"preset": "random", "seed": 3}, "params": {"nu": 0.1}, "last": 0.5, "times": 3}
+    points = [bench.predict(bench.read({**asked, "points": n})).question.grid[0, 0] for n in (8, 16)]
+    assert points == [0.0, 0.5 / 16]
+
+
 def test_the_solver_is_of_the_generation_that_made_the_data(surrogates):
     def generation(**provenance):
         surrogate = copy(surrogates["burgers"])

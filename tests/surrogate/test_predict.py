@@ -7,7 +7,9 @@ import xarray as xr
 
 from vcnef.data import from_arrays
 from vcnef.data import open as open_data
+from vcnef.grid import cell_centres
 from vcnef.surrogate import Surrogate
+from vcnef.surrogate.export import choose_points
 
 QUESTION = {"t": [0.5, 2.0], "params": {"nu": 0.01}}
 
@@ -173,6 +175,32 @@ def test_an_uneven_grid_is_given(tmp_path, recwarn):
         surrogate.predict(states, 1.0)
     with pytest.warns(UserWarning, match="u0 is given on a uniform grid; the surrogate was trained on an uneven grid"):
         surrogate.predict(states, 1.0, x=torch.linspace(-1, 1, 16))
+
+
+STRIDES = {"periodic": ((32,), True), "ends": ((27,), False), "plane": ((16, 24), True)}
+
+
+@pytest.mark.parametrize("kind", STRIDES)
+def test_without_coordinates_points_are_those_of_training(tmp_path, recwarn, kind):
+    """A stride keeps the first of its points; 27 of them in steps of 8 do not even fill the domain."""
+    sides, periodic = STRIDES[kind]
+    fields = np.random.default_rng(0).random((6, 3, *sides, 1))
+    data = from_arrays(fields, x=[500 + 2.0 * np.arange(n) for n in sides], periodic=periodic).view(space_stride=8)
+    Surrogate.build("vcnef", {"width": 16, "heads": 2, "patches": ()}, data).save(tmp_path)
+    surrogate = Surrogate.load(tmp_path)
+    answer = surrogate.predict(data.u[:, 0], [0.5])
+    assert np.array_equal(answer.x, data.grid[..., 0].unique())
+    assert np.array_equal(answer, surrogate.predict(data.u[:, 0], [0.5], x=data.grid))
+    assert torch.equal(choose_points(surrogate, None, None), data.grid)
+    assert not recwarn.list
+    finer = surrogate.predict(np.ones((1, *(2 * n for n in data.resolution), 1)), [0.5])
+    assert np.array_equal(finer.x, cell_centres(data.problem.domain, 2 * data.resolution[0])[..., 0].unique())
+
+
+def test_cell_centres_need_no_note(make_surrogate):
+    assert "ends" not in make_surrogate().provenance
+    far, _ = trained_on(1000 + torch.linspace(0.0, 0.5, 128), 128)
+    assert "ends" not in far.provenance
 
 
 def test_coordinates_of_single_precision_are_uniform(recwarn):

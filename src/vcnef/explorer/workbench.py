@@ -16,12 +16,12 @@ from torch import Tensor
 from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_ask
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
-from vcnef.grid import cell_centres
 from vcnef.metrics.errors import nrmse_table
 from vcnef.pde import EQUATIONS, Equation, equation, noted_generation
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
+from vcnef.surrogate.points import usual_points
 
 REMEMBERED = 8
 """Answers kept, so that an export or a comparison needs not compute them again."""
@@ -95,7 +95,8 @@ class Workbench:
         surrogate, known = self.surrogates[ask.model], self.equations[ask.model]
         u0 = make_state(ask.shape, surrogate.problem, _fields(surrogate), known, ask.points)
         t = torch.linspace(0.0, ask.last, ask.times, dtype=torch.float64).float()
-        grid = cell_centres(surrogate.problem.domain, ask.points)
+        sides = (ask.points,) * surrogate.problem.ndim
+        grid = usual_points(surrogate.problem, surrogate.provenance, sides)
         return read_question(surrogate.problem, u0, t, dict(ask.params), grid)
 
     def _predicted(self, ask: Ask) -> Answer:

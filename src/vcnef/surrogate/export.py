@@ -18,9 +18,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.data.arrays import as_tensor
-from vcnef.grid import cell_centres
 from vcnef.surrogate.folder import write_whole
 from vcnef.surrogate.inputs import check_uniform, read_grid
+from vcnef.surrogate.points import usual_points
 
 if TYPE_CHECKING:
     from vcnef.surrogate.surrogate import Surrogate
@@ -34,14 +34,16 @@ TOLERANCE = 1e-4
 
 
 def choose_points(surrogate: Surrogate, resolution: int | Sequence[int] | None, x: Any) -> Float[Tensor, "*x D"]:
-    """Cell centres of the domain, or the points that are given."""
+    """Those of training or cell centres of the domain, or the points that are given."""
     problem = surrogate.problem
     if x is not None:
         points = as_tensor(x, "x")
         points = points[:, None] if points.ndim == 1 else points
         return read_grid(problem, points, tuple(points.shape[:-1]))
     check_uniform(problem, surrogate.provenance.get("grid"))
-    return cell_centres(problem.domain, surrogate.provenance["resolution"] if resolution is None else resolution)
+    chosen = surrogate.provenance["resolution"] if resolution is None else resolution
+    sides = (chosen,) * problem.ndim if isinstance(chosen, int) else tuple(chosen)
+    return usual_points(problem, surrogate.provenance, sides)
 
 
 class OnGrid(nn.Module):

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, make_grid, make_params
 from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME, join, points_of
-from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
-from vcnef.surrogate.points import UNIFORM, are_scattered
+from vcnef.surrogate.points import UNIFORM, are_scattered, usual_points
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +28,27 @@ class Question:
     params: Float[Tensor, "b p"]
 
 
-def read_question(problem: Problem, u0: Any, t: Any, params: Any, x: Any, trained: str | None = None) -> Question:
-    """The question in arrays; without `x` the points are those of a uniform grid, if the surrogate was `trained` so."""
+def read_question(
+    problem: Problem, u0: Any, t: Any, params: Any, x: Any, provenance: Mapping[str, Any] | None = None
+) -> Question:
+    """The question in arrays; without `x` the points are the usual ones, if the surrogate was trained on a grid."""
+    trained = provenance or {}
     if hasattr(u0, "dims"):
         params = _labelled_params(problem, u0) if params is None else params
         labelled = _labelled_states(problem, u0)
         x = _labelled_points(problem, labelled) if x is None else x
         u0 = labelled.values
     if x is None:
-        check_uniform(problem, trained)
+        check_uniform(problem, trained.get("grid"))
     states = _states(problem, as_tensor(u0, "u0"), scattered=are_scattered(x, problem.ndim))
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
     table = _params(problem, params, len(states))
     if len(states) == 1:
         states = states.expand(len(table), *states.shape[1:])
-    return Question(states, read_grid(problem, x, tuple(states.shape[1:-1])), _times(t), table)
+    sides = tuple(states.shape[1:-1])
+    grid = usual_points(problem, trained, sides) if x is None else read_grid(problem, x, sides)
+    return Question(states, grid, _times(t), table)
 
 
 def _labelled_params(problem: Problem, u0: Any) -> dict[str, Any] | None:
@@ -149,8 +153,6 @@ def check_uniform(problem: Problem, trained: str | None) -> None:
 
 
 def read_grid(problem: Problem, x: Any, shape: tuple[int, ...]) -> Float[Tensor, "*x D"]:
-    if x is None:
-        return cell_centres(problem.domain, shape)
     grid = make_grid(x, shape)[0]
     if grid.shape[-1] != problem.ndim:
         raise ValueError(f"x has {grid.shape[-1]} coordinates per point; {problem.name} has {problem.ndim} space axes.")

@@ -27,7 +27,7 @@ from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
 from vcnef.surrogate.memory import largest_tensor, points_within
-from vcnef.surrogate.points import arrangement
+from vcnef.surrogate.points import arrangement, note_ends
 from vcnef.surrogate.ranges import field_ranges
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Surrogate:
             _check_equal_steps(name, train.t)
         provenance = {
             "train": describe(train), "resolution": list(train.resolution), "grid": arrangement(train.grid),
-            "field_ranges": field_ranges(train),
+            "field_ranges": field_ranges(train), **note_ends(train.grid, problem.domain),
         }  # fmt: skip
         return cls(model, name, complete, problem, scaling, provenance)
 
@@ -147,13 +147,14 @@ class Surrogate:
         u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible.
         t: times since `u0`; at 0 the answer is `u0` itself.
         params: by name, {"nu": 0.002}, one value or one per sample; several for one initial state make a sample each.
-        x: coordinates as in `from_arrays`; by default the cell centres of the domain at the resolution of `u0`. After
-            training on scattered points or on an uneven grid they must be given.
+        x: coordinates as in `from_arrays`; by default the points of training where `u0` has their resolution, and
+            otherwise, as after training with random phases, the cell centres of the domain. After training on
+            scattered points or on an uneven grid they must be given.
         memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
         precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them. A CPU computes in
             fp32, or in "bf16" if asked and able to: faster, and off by some thousandths.
         """
-        question = read_question(self.problem, u0, t, params, x, self.provenance.get("grid"))
+        question = read_question(self.problem, u0, t, params, x, self.provenance)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
@@ -187,7 +188,7 @@ class Surrogate:
 
         It takes u0 [sample, *x, channel], t [time] and params [sample, parameter] in physical units, for any numbers of
         samples and times, on points that are chosen here: `resolution` cells along each axis of the domain, by default
-        those of training, or any points `x` [*x, D]. Its answers are compared with the surrogate's before it is
+        the points of training, or any points `x` [*x, D]. Its answers are compared with the surrogate's before it is
         written; ‖difference‖ / ‖answer‖ is returned.
         """
         return export(self, Path(path), choose_points(self, resolution, x), self._describe())
