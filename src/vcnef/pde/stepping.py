@@ -47,6 +47,12 @@ class SplitScheme(Scheme, Protocol):
     sublimit: Tensor
     """Largest stable sub-step of each sample, `[b]`."""
 
+    def start(self, fields: State) -> State:
+        """The state of these fields, with what the sub-steps carry along besides."""
+
+    def read(self, state: State) -> State:
+        """The fields of a state."""
+
     def substep(self, state: State, dt: Tensor) -> State:
         """The state after sub-steps `dt [b]` of the split-off part."""
 
@@ -69,19 +75,28 @@ def integrate(
     compiled = u0.is_cuda if compiled is None else compiled
     run = None
     for rows in _groups(build(params), u0):
-        scheme, state = build([p[rows] for p in params]), _components(u0[rows])
+        scheme = build([p[rows] for p in params])
+        state = _start(scheme, _components(u0[rows]))
         if run is None or len(run.left) != len(state[0]):
             run = _Run(scheme, state, compiled)
         else:
             run.restart(scheme, state)
         for frame, gap in enumerate(gaps):
             run.advance(gap)
-            u[rows, frame] = torch.stack(run.state, dim=-1)
+            u[rows, frame] = torch.stack(_read(scheme, run.state), dim=-1)
     return u
 
 
 def _components(u0: Tensor) -> State:
     return tuple(component.clone(memory_format=torch.contiguous_format) for component in u0.unbind(-1))
+
+
+def _start(scheme: Scheme, fields: State) -> State:
+    return scheme.start(fields) if isinstance(scheme, SplitScheme) else fields
+
+
+def _read(scheme: Scheme, state: State) -> State:
+    return scheme.read(state) if isinstance(scheme, SplitScheme) else state
 
 
 def _groups(scheme: Scheme, u0: Tensor) -> Iterator[Tensor | slice]:
@@ -91,7 +106,7 @@ def _groups(scheme: Scheme, u0: Tensor) -> Iterator[Tensor | slice]:
     if len(u0) <= size:
         yield slice(None)
         return
-    yield from scheme.limit(u0.unbind(-1)).argsort().split(size)
+    yield from scheme.limit(_start(scheme, u0.unbind(-1))).argsort().split(size)
 
 
 class _Run:
