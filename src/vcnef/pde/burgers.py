@@ -30,7 +30,9 @@ def burgers(generation: str) -> Equation:
     states are on, and the convective flux is doubled, u_t + 2 u u_x = (ν/π) u_xx. (With X = (x + 1)/2 that is the
     correct equation on (0, 1) with viscosity ν/4.)
 
-    Good values: ν from 0.001 to 4 with 1024 cells. Breaks when: never; shocks thinner than a cell are a cell wide.
+    Good values: ν from 0.001 to 4 with 1024 cells. Breaks when: ν = 0 and a state jumps from −a to a, which
+    stays as it is where it should open into a fan (the benchmark's flux has no entropy fix). Shocks thinner than a cell
+    are a cell wide.
     """
     old = generation == "2022"
 
