@@ -27,8 +27,6 @@ VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
 FEW = 100
 """Up to so many different values of the parameters are listed in a model's folder."""
 RUN_CONFIG = "config.yaml"
-MADE_WITH = ("generation", "seed", "mach", "initial_options")
-"""What generated data say of themselves and a model's folder repeats."""
 Data = Trajectories | StoredTrajectories
 
 
@@ -229,14 +227,10 @@ def _check_instance(surrogate: Surrogate, config: Config) -> None:
 
 def _provenance(data: Data, config: Config) -> dict[str, Any]:
     """Where a surrogate is at home, for its evaluation: resolution, times, the share of validation, and the values of
-    the parameters if few.
-
-    Of generated data also how they were made.
-    """
+    the parameters if few."""
     instance = config.data.instance
     values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
     listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
-    made = {name: data.attributes[name] for name in MADE_WITH if name in data.attributes}
     # With random phases, points of training are everywhere in their cells.
     phases = {"ends": None} if config.thinning() > 1 else {}
     return {
@@ -245,7 +239,6 @@ def _provenance(data: Data, config: Config) -> dict[str, Any]:
         "times": [_short(each) for each in data.t.tolist()],
         "valid": config.data.valid,
         **(listed if len(values) <= FEW else {}),
-        **({"generated": made} if made else {}),
         **(
             {} if instance is None else {"instance": describe_instance(instance, data.problem, data.u[:, 0], data.grid)}
         ),

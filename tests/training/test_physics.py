@@ -203,8 +203,7 @@ def test_a_prediction_below_vacuum_gives_finite_gradients(method):
 def test_the_generation_of_an_equation_is_the_one_that_is_noted(noted):
     """On (−1, 1) too, where many solve Burgers' equation as it is documented."""
     data = generate("burgers", samples=6, resolution=16, frames=3, horizon=0.1, generation="2022")
-    surrogate = Surrogate.build("vcnef", TINY, data.split("train"))
-    surrogate.provenance["generated"] = noted
+    surrogate = Surrogate.build("vcnef", TINY, replace(data, attributes=noted).split("train"))
     loss = default_objective(Recipe(physics=1.0, data_weight=0.0), surrogate, Queries())
     assert loss.physics.equation.generation == noted.get("generation", "documented")
 

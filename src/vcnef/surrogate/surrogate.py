@@ -33,6 +33,9 @@ from vcnef.surrogate.ranges import field_ranges
 if TYPE_CHECKING:
     import xarray
 
+MADE_WITH = ("generation", "seed", "mach", "initial_options")
+"""What generated data say of themselves and a model's folder repeats."""
+
 
 @dataclass(eq=False)
 class Surrogate:
@@ -87,9 +90,11 @@ class Surrogate:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         if not model.independent_times:
             _check_equal_steps(name, train.t)
+        made = {name: train.attributes[name] for name in MADE_WITH if name in train.attributes}
         provenance = {
             "train": describe(train), "resolution": list(train.resolution), "grid": arrangement(train.grid),
             "field_ranges": field_ranges(train), **note_ends(train.grid, problem.domain),
+            **({"generated": made} if made else {}),
         }  # fmt: skip
         return cls(model, name, complete, problem, scaling, provenance)
 
