@@ -220,31 +220,45 @@ class Powers(Stepper):
 
 def test_a_push_forward_goes_by_bundles():
     model, batch = Rollout(Powers(), steps=15), doubling_batch(frames=16)
-    lengths = set()
+    starts = []
     for _ in range(30):
         model.stepper.asked.clear()
-        loss = PushForward(mean_square)(model, batch, 1.0)
-        assert loss.item() == 0.0
-        times, graded = zip(*model.stepper.asked, strict=True)
-        assert graded in ((True,), (False, True))
-        assert times[0].min() >= 0
-        assert times[-1].max() <= 10 / 15 + 1e-6
-        if len(times) == 2:
-            torch.testing.assert_close(times[1] - times[0], torch.full((3,), 5 / 15))
-        lengths.add(len(times))
-    assert lengths == {1, 2}
+        assert PushForward(mean_square)(model, batch, 1.0).item() == 0.0
+        (before, first_graded), (start, last_graded) = model.stepper.asked
+        assert (first_graded, last_graded) == (False, True)
+        torch.testing.assert_close(before, (start - 5 / 15).clamp(min=0.0))
+        starts += (15 * start).round().int().tolist()
+    assert set(starts) == set(range(11))
 
 
-def test_the_gradient_of_a_push_forward_is_that_of_the_last_bundle(monkeypatch):
-    # One push from frame 0; a gradient through both bundles would be another.
-    monkeypatch.setattr(torch, "randint", lambda *size: torch.ones((), dtype=torch.long) if size == (2, ()) else start)
-    model, batch, start = Rollout(Powers(), steps=15), doubling_batch(frames=16), torch.zeros(3, dtype=torch.long)
+def draw(monkeypatch, *, start, pushed):
+    """Every sample starts at this frame, and is pushed or not where it may be."""
+    monkeypatch.setattr(torch, "randint", lambda high, size, device: torch.full(size, start))
+    monkeypatch.setattr(torch, "rand", lambda size, device: torch.full(size, 0.49 if pushed else 0.5))
+
+
+@pytest.mark.parametrize(
+    ("pushed", "progress", "state"),
+    [(True, 1.0, 1.5**5), (True, torch.tensor(0.06), 1.5**5), (True, 0.05, 2.0**5), (False, 1.0, 2.0**5)],
+)
+def test_the_gradient_of_a_push_forward_is_that_of_the_last_bundle(monkeypatch, pushed, progress, state):
+    """A gradient through both bundles would be another."""
+    draw(monkeypatch, start=5, pushed=pushed)
+    model, batch = Rollout(Powers(), steps=15), doubling_batch(frames=16)
     model.stepper.factor.data.fill_(1.5)
-    PushForward(mean_square)(model, batch, 1.0).backward()
+    PushForward(mean_square)(model, batch, progress).backward()
     k = torch.arange(1, 6)
-    pred, truth = 1.5 ** (5 + k), 2.0 ** (5 + k)
-    slope = (2 * (pred - truth) * 1.5**5 * k * 1.5 ** (k - 1)).mean()
+    slope = (2 * (state * 1.5**k - 2.0 ** (5 + k)) * state * k * 1.5 ** (k - 1)).mean()
     assert model.stepper.factor.grad.item() == pytest.approx(slope.item(), rel=1e-5)
+
+
+def test_what_has_no_bundle_before_it_is_not_pushed(monkeypatch):
+    draw(monkeypatch, start=4, pushed=True)
+    model, batch = Rollout(Powers(), steps=15), doubling_batch(frames=16)
+    model.stepper.factor.data.fill_(1.5)
+    k = torch.arange(1, 6)
+    expected = ((2.0**4 * 1.5**k - 2.0 ** (4 + k)) ** 2).mean().item()
+    assert PushForward(mean_square)(model, batch, 1.0).item() == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_bundle_must_fit_the_frames():
@@ -261,21 +275,3 @@ def test_a_push_forward_chooses_its_starts_itself():
             Recipe(unroll="push_forward"), scales([0.0], [1.0], [False]), Rollout(Doubling(), steps=8),
             Queries(passes=3),
         )  # fmt: skip
-
-
-def test_a_push_forward_has_one_step_with_gradient():
-    model, batch = Rollout(Doubling(), steps=8), doubling_batch(frames=5)
-    for progress in torch.linspace(0.1, 1.0, 12).tolist():
-        model.stepper.asked.clear()
-        loss = PushForward(mean_square)(model, batch, progress)
-        assert loss.item() == 0.0
-        assert model.stepper.asked in ([3], [3, 3])
-    model.stepper.asked.clear()
-    PushForward(mean_square)(model, batch, 0.01)
-    assert model.stepper.asked == [3]
-    model.stepper.factor.data += 0.5
-    # Only the last of the steps is differentiated: the loss is quadratic in its factor with this slope.
-    torch.manual_seed(1)
-    loss = PushForward(mean_square)(model, batch, 1.0)
-    loss.backward()
-    assert model.stepper.factor.grad.isfinite()

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 from lightning_fabric import Fabric
+from torch import nn
 
+from vcnef.data import Batch
 from vcnef.training import Recipe
 from vcnef.training.step import GraphedStep, Step, build_step
 
@@ -29,6 +31,24 @@ def test_recorded_steps_learn_what_others_learn(model, optimiser, precision):
     assert found["plain"][-1] < 0.95 * found["plain"][0]
     assert found["recorded"] == pytest.approx(found["plain"], rel={"fp32": 1e-3, "bf16": 0.05, "fp16": 0.02}[precision])
     assert found["resumed"] == pytest.approx(found["recorded"], rel=1e-3)
+
+
+@pytest.mark.gpu
+def test_a_recorded_step_knows_the_progress_of_the_run():
+    class Progress(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(1))
+
+        def forward(self, *tensors_and_progress):
+            return tensors_and_progress[-1] + 0 * self.weight.sum()
+
+    fabric, module = Fabric(accelerator="cuda", devices=1), Progress().cuda()
+    loss, optimiser = fabric.setup(module, torch.optim.Adam(module.parameters(), capturable=True))
+    step, zeros = GraphedStep(fabric, loss, optimiser, Recipe()), torch.zeros(2, 1, 3, 1, device="cuda")
+    batch = Batch(zeros[:, 0], zeros[0, 0], zeros[0, :, 0, 0], zeros[:, 0, 0], zeros)
+    assert [step(batch, part / 8, 1e-3).item() for part in range(8)] == [part / 8 for part in range(8)]
+    assert len(step.graphs) == 1
 
 
 def place(device="cuda", world_size=1):

@@ -23,11 +23,12 @@ from vcnef.training.unrolling import Curriculum, PushForward, Unrolled, check_un
 class Objective(Protocol):
     """A scalar loss of a model on a batch, both in the network's units; `progress` is that of the run, in (0, 1].
 
-    A mean over samples, not a sum: processes that share a batch average their gradients. One with `static = True` does
-    the same work whatever the progress and never waits for the device, so that its step can be recorded and replayed.
+    A mean over samples, not a sum: processes that share a batch average their gradients. One with `static = True`
+    launches the same kernels whatever the progress and never waits for the device, so that its step can be recorded and
+    replayed; the progress is then a number on the device.
     """
 
-    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]: ...
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]: ...
 
 
 def ask(model: TrajectoryModel, batch: Batch) -> Float[Tensor, "b t *x c"]:
@@ -42,7 +43,7 @@ class Data:
     error: Error
     static: bool = False
 
-    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
         return self.error(ask(model, batch), batch.u)
 
 
@@ -89,5 +90,7 @@ class Loss(nn.Module):
         super().__init__()
         self.model, self.objective = model, objective
 
-    def forward(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor, u: Tensor, progress: float) -> Tensor:
+    def forward(
+        self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor, u: Tensor, progress: float | Tensor
+    ) -> Tensor:
         return self.objective(self.model, Batch(u0, grid, t, params, u), progress)

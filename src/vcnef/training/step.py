@@ -32,7 +32,7 @@ class Step:
         set_rate(self.optimiser, rate)
         return self._step(_tensors(batch), progress)
 
-    def _step(self, tensors: Tensors, progress: float) -> Tensor:
+    def _step(self, tensors: Tensors, progress: float | Tensor) -> Tensor:
         self.optimiser.zero_grad(set_to_none=True)
         loss = self.loss(*tensors, progress)
         self.fabric.backward(loss)
@@ -46,18 +46,20 @@ class GraphedStep(Step):
     """The same step as a CUDA graph for each shape of batch: hundreds of kernels for the price of one launch.
 
     Small models are otherwise bound by the host that launches them. It is for steps that launch the same kernels
-    whatever the progress of the run. The rate is the one number that changes, so it lives on the device.
+    whatever the progress of the run. Progress and rate are the numbers that change, so they live on the device.
     """
 
     def __init__(self, fabric: Fabric, loss: Any, optimiser: Any, recipe: Recipe) -> None:
         super().__init__(fabric, loss, optimiser, recipe)
         for group in optimiser.param_groups:
             group["lr"] = torch.tensor(float(group["lr"]), device=fabric.device)
+        self.progress = torch.zeros((), device=fabric.device)
         self.stream = torch.cuda.Stream(fabric.device)
         self.seen: Counter[tuple[torch.Size, ...]] = Counter()
         self.graphs: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, Tensors, Tensor]] = {}
 
     def _step(self, tensors: Tensors, progress: float) -> Tensor:
+        self.progress.fill_(progress)
         # Strides like those of the recorded copies: others would make the compiler start again while recording.
         tensors = tuple(each.contiguous() for each in tensors)
         shapes = tuple(each.shape for each in tensors)
@@ -68,24 +70,24 @@ class GraphedStep(Step):
             return loss
         self.seen[shapes] += 1
         if self.seen[shapes] <= WARM_UP or len(self.graphs) == MOST_GRAPHS:
-            return self._on_own_stream(tensors, progress)
-        self._record(shapes, tensors, progress)
+            return self._on_own_stream(tensors)
+        self._record(shapes, tensors)
         return self._step(tensors, progress)
 
-    def _on_own_stream(self, tensors: Tensors, progress: float) -> Tensor:
+    def _on_own_stream(self, tensors: Tensors) -> Tensor:
         """Gradients remember the stream that they were first made on, which must be the one that is recorded."""
         current = torch.cuda.current_stream(self.fabric.device)
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):
-            loss = super()._step(tensors, progress)
+            loss = super()._step(tensors, self.progress)
         current.wait_stream(self.stream)
         return loss
 
-    def _record(self, shapes: tuple[torch.Size, ...], tensors: Tensors, progress: float) -> None:
+    def _record(self, shapes: tuple[torch.Size, ...], tensors: Tensors) -> None:
         inputs = tuple(each.clone() for each in tensors)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=self.stream):
-            loss = super()._step(inputs, progress)
+            loss = super()._step(inputs, self.progress)
         self.graphs[shapes] = graph, inputs, loss
 
 

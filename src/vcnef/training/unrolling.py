@@ -36,7 +36,7 @@ class Unrolled:
     error: Error
     static = True
 
-    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
+    def __call__(self, model: Rollout, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
         start = model.encode(batch.u0, batch.grid, batch.params if model.params else None)
         return self.error(model.unroll(start, batch.u.shape[1])[:, 1:], batch.u)
 
@@ -77,33 +77,34 @@ class Curriculum:
 
 @dataclass(frozen=True, eq=False)
 class PushForward:
-    """One step with a gradient, from a random frame, after none or one step without: MP-PDE's push-forward.
+    """One step with a gradient, from a random frame or from what a step without gives for it: MP-PDE's push-forward.
 
     A step is as many frames as the stepper gives at once. Any frame may be the first, also the initial one, which the
-    original leaves out although prediction starts from it. A sample costs one or two steps here, not a trajectory: a
-    run wants as many times more epochs as there are frames.
+    original leaves out although prediction starts from it. Of the others half are pushed, each sample by a draw of its
+    own; the original draws for whole batches, which would launch other kernels from step to step. A sample costs two
+    steps here, not a trajectory: a run wants as many times more epochs as there are frames.
     """
 
     error: Error
     warm_up: float = 0.05
-    """Part of the run without the step that has no gradient: one of 20 epochs."""
+    """Part of the run in which all inputs are true frames: one of 20 epochs."""
+    static = True
 
-    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
+    def __call__(self, model: Rollout, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         params = batch.params if model.params else None
         stepper, bundle = model.stepper, model.stepper.frames
-        pushes = int(torch.randint(2, ())) if progress > self.warm_up and frames.shape[1] > 2 * bundle else 0
-        # Drawn on the host, so that no step waits for the device.
-        start = torch.randint(frames.shape[1] - (1 + pushes) * bundle, (len(batch),))
-        rows = torch.arange(len(batch))
-        state, now = frames[rows, start], (start / model.steps).to(frames)
+        rows = torch.arange(len(batch), device=frames.device)
+        start = torch.randint(frames.shape[1] - bundle, rows.shape, device=frames.device)
+        before = (start - bundle).clamp(min=0)
         with torch.no_grad():
-            for _ in range(pushes):
-                state = stepper.advance(state, batch.grid, params, now)[:, -1]
-                now = now + bundle / model.steps
-        pred = stepper.advance(state, batch.grid, params, now)
-        first = start[:, None] + pushes * bundle + 1
-        return self.error(pred, frames[rows[:, None], first + torch.arange(bundle)])
+            given = stepper.advance(frames[rows, before], batch.grid, params, (before / model.steps).to(frames))[:, -1]
+        drawn = torch.rand(rows.shape, device=frames.device) < 0.5
+        pushed = drawn & (start >= bundle) & (progress > self.warm_up)
+        state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[rows, start])
+        pred = stepper.advance(state, batch.grid, params, (start / model.steps).to(frames))
+        truth = frames[rows[:, None], start[:, None] + torch.arange(1, bundle + 1, device=frames.device)]
+        return self.error(pred, truth)
 
 
 def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> None:
