@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ def headline(records: Iterable[Record]) -> Table:
 
 
 def ablations(records: Iterable[Record]) -> Table:
-    """One ingredient of a preset switched, beside the preset itself in the same time or the same steps."""
+    """One ingredient of a preset switched, after the preset itself in the same time or the same steps; worst first."""
     titles = ("data", "model", "difference", "nRMSE", "change", "bRMSE", "joint L²", *RUN_TITLES)
     groups = [
         (runs, numbers([each["evaluations"][0]["result"] for each in runs]))
@@ -52,10 +54,11 @@ def ablations(records: Iterable[Record]) -> Table:
     ]
     plain = {same_budget(runs[0]): found[0] for runs, found in groups if runs[0]["label"] == PRESET}
     rows = []
-    for runs, found in groups:
-        nrmse, *others = (spread(each) for each in found)
-        change = percent(found[0], plain.get(same_budget(runs[0]), ()))
-        rows.append((*name(runs[0]), runs[0]["label"], nrmse, change, *others, *about(runs)))
+    for budget, group in groupby(groups, key=lambda group: same_budget(group[0][0])):
+        for runs, found in sorted(group, key=_harm):
+            nrmse, *others = (spread(each) for each in found)
+            change = "–" if runs[0]["label"] == PRESET else percent(found[0], plain.get(budget, ()))
+            rows.append((*name(runs[0]), runs[0]["label"], nrmse, change, *others, *about(runs)))
     return titles, rows
 
 
@@ -181,3 +184,9 @@ def percent(values: Sequence[float | None], before: Sequence[float | None], digi
 
 def _place(case: str) -> int:
     return ORDER.index(case) if case in ORDER else len(ORDER)
+
+
+def _harm(group: tuple[Sequence[Record], Sequence[Sequence[float | None]]]) -> tuple[bool, float]:
+    """Orders ablations: the preset, then those that make errors largest."""
+    runs, (nrmse, *_) = group
+    return runs[0]["label"] != PRESET, -inf if None in nrmse else -sum(nrmse) / len(nrmse)

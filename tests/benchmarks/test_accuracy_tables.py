@@ -61,7 +61,7 @@ def test_ablations_are_compared_with_the_preset_in_the_same_time():
     assert [row[3] for row in tables.headline(records)[1]] == ["0.0500"]
     titles, rows = tables.ablations(records)
     column = titles.index("change")
-    assert sorted(row[column] for row in rows) == ["+0 %", "+50 %", "–"]
+    assert sorted(row[column] for row in rows) == ["+50 %", "–", "–"]
     assert {row[1:3] for row in rows} == {("vcnef", "the preset"), ("vcnef", "no stencil")}
 
 
@@ -81,8 +81,15 @@ def test_short_runs_are_compared_by_their_steps_and_are_no_headline():
     assert tables.headline(records)[1] == []
     titles, rows = tables.ablations(records)
     shown = [dict(zip(titles, row, strict=True)) for row in rows]
-    assert {each["difference"]: each["change"] for each in shown} == {"the preset": "+0 %", "no stencil": "+20 %"}
+    assert {each["difference"]: each["change"] for each in shown} == {"the preset": "–", "no stencil": "+20 %"}
     assert {(each["steps"], each["minutes"]) for each in shown} == {("8,400", "–")}
+
+
+def test_ablations_begin_with_the_preset_and_go_on_with_what_matters_most():
+    errors = {"a": 0.11, "b": None, "the preset": 0.1, "z": 0.3}
+    records = [record(judged(error, nu=0.001), label=label, ablation=True) for label, error in errors.items()]
+    records += [record(judged(0.5, nu=0.001), label=label, ablation=True, minutes=5.0) for label in ("x", "the preset")]
+    assert [row[2] for row in tables.ablations(records)[1]] == ["the preset", "b", "z", "a", "the preset", "x"]
 
 
 def test_super_resolution_beside_the_papers():
