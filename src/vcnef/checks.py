@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 
 def check_at_least(least: int, **sizes: int) -> None:
     """Raise a `ValueError` that names the first size below `least`."""
     for name, size in sizes.items():
         if size < least:
             raise ValueError(f"{name} is {size}; expected at least {least}.")
+
+
+def check_choice(name: str, value: object, choices: Collection[object]) -> None:
+    """Raise a `ValueError` that names a value which is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")

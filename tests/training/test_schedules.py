@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import jaxtyping
 import pytest
 import torch
 from torch.optim.lr_scheduler import MultiStepLR, OneCycleLR, StepLR
@@ -66,9 +67,19 @@ def test_without_warm_up(name):
     assert all(later <= earlier for earlier, later in pairwise(found))
 
 
-def test_recipes_are_checked():
+def test_recipes_are_checked(monkeypatch):
+    # Without the tests' type checker, as in production, so that our own messages are seen.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     wrong = {
         "epochs": (0, "epochs is 0; expected a whole number of at least 1"),
+        "batch": (2.5, "batch is 2.5; expected a whole number of at least 1"),
+        "optimiser": ("sgd", "optimiser is 'sgd'; expected one of 'adam', 'adamw', 'muon'"),
+        "schedule": ("linear", "schedule is 'linear'; expected one of 'one_cycle', 'step', 'multi_step', "),
+        "loss": ("l1", "loss is 'l1'; expected one of 'mse', 'relative'"),
+        "unroll": ("none", "unroll is 'none'; expected one of 'full', 'curriculum', "),
+        "physics_method": ("fem", "physics_method is 'fem'; expected one of 'spectral', 'finite_volume'"),
+        "precision": ("fp64", "precision is 'fp64'; expected one of 'fp32', 'tf32', "),
+        "logs": (("tensorboard", "mlflow"), "logs is 'mlflow'; expected one of 'tensorboard', 'wandb'"),
         "minutes": (-1.0, "minutes is -1.0; expected a number above 0"),
         "learning_rate": (float("nan"), "learning_rate is nan; expected a number above 0"),
         "weight_decay": (-0.1, "weight_decay is -0.1; expected 0 or more"),

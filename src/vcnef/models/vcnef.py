@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
@@ -11,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.checks import check_at_least
+from vcnef.checks import check_at_least, check_choice
 from vcnef.models.interface import TrajectoryModel
 from vcnef.nn.attention import ATTENTION
 from vcnef.nn.blocks import Transformer, TransformerBlock
@@ -168,11 +167,11 @@ def vcnef(
     activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
     change: the network gives the change since the initial state, which is added to it.
     """
-    _check_choice("ndim", ndim, SIZES)
-    _check_choice("variant", variant, POINTS_PER_PATCH)
-    _check_choice("attention", attention, [*ATTENTION, "none"])
-    _check_choice("conditioning", conditioning, ["scale", "scale_shift"])
-    _check_choice("activation", activation, [None, *ACTIVATIONS])
+    check_choice("ndim", ndim, SIZES)
+    check_choice("variant", variant, POINTS_PER_PATCH)
+    check_choice("attention", attention, [*ATTENTION, "none"])
+    check_choice("conditioning", conditioning, ["scale", "scale_shift"])
+    check_choice("activation", activation, [None, *ACTIVATIONS])
     given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
     check_at_least(1, channels=channels, width=width, heads=heads, modulations=modulations)
@@ -242,8 +241,3 @@ def vcnef(
         clocks=Clocks(clocks, width, speeds) if clocks else None,
         change=change,
     )
-
-
-def _check_choice(name: str, value: object, choices: Collection[object]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Literal
+from numbers import Integral
+from typing import Literal, get_args, get_type_hints
+
+from vcnef.checks import check_choice
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,9 @@ class Recipe:
     """Beside the JSON lines that are always written."""
 
     def __post_init__(self) -> None:
+        self._check_choices()
         for name in ("epochs", "batch", "step_epochs", "validate_every", "save_every"):
-            if getattr(self, name) < 1:
+            if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected a whole number of at least 1.")
         for name in ("minutes", "learning_rate", "clip", "step_factor"):
             value = getattr(self, name)
@@ -95,3 +99,12 @@ class Recipe:
             )
         if not self.physics and not self.data_weight:
             raise ValueError("physics and data_weight are both 0, which leaves nothing to learn. Give one of them.")
+
+    def _check_choices(self) -> None:
+        """Of a configuration its types are checked; here, where a recipe is made in Python, nobody else does it."""
+        hints = get_type_hints(Recipe)
+        for name in ("optimiser", "schedule", "loss", "unroll", "physics_method", "precision"):
+            check_choice(name, getattr(self, name), get_args(hints[name]))
+        known, *_ = get_args(hints["logs"])
+        for log in self.logs:
+            check_choice("logs", log, get_args(known))
