@@ -189,6 +189,11 @@ def _scales():
     return Normaliser(("u",), torch.zeros(1), torch.ones(1), torch.zeros(1, dtype=torch.bool))
 
 
+def test_times_before_the_initial_state_are_refused(model):
+    with pytest.raises(ValueError, match=r"Time -0\.5 of the horizon is before the initial state"):
+        model(*waves(16), torch.tensor([0.5, -0.5]))
+
+
 def test_without_torchdiffeq(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchdiffeq", None)
     with pytest.raises(ImportError, match=r"torchdiffeq, which is not installed\. Run `pip install vcnef\[ode\]`\."):

@@ -100,6 +100,13 @@ def test_times_off_the_clock_are_refused(example):
         Rollout(Decay(), 0)
 
 
+@pytest.mark.parametrize("wrap", [lambda model: model, TimeInterpolated])
+def test_times_before_the_initial_state_are_refused(example, wrap):
+    u0, grid, params, _ = example
+    with pytest.raises(ValueError, match=r"Time -0\.2 of the horizon is before the initial state, .* 0 or more\."):
+        wrap(Rollout(Decay(), 10))(u0, grid, torch.tensor([0.0, -0.2], dtype=torch.float64), params)
+
+
 @pytest.mark.parametrize(
     ("sizes", "count"),
     [

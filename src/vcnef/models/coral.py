@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from vcnef.checks import check_at_least
 from vcnef.models.interface import TrajectoryModel
-from vcnef.models.rollout import pick_frames
+from vcnef.models.rollout import pick_frames, refuse_past
 
 MEMORY = 100
 """Batches that the statistics of the codes look back on."""
@@ -117,6 +117,7 @@ class Coral(TrajectoryModel):
         return Start(self.standardise(self.find_codes(u0, per_sample)), per_sample, params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        refuse_past(t)
         position = t * self.steps
         last = max(ceil(float(position.detach().max())), 1) if t.numel() else 1
         path = self.integrate(latent.code, last, latent.params)

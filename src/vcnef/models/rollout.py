@@ -56,16 +56,27 @@ class Rollout(TrajectoryModel):
 
     def _frames(self, t: Tensor) -> Tensor:
         """The number of the frame at each time, on the host, which must know how far to go."""
-        exact = t.detach().cpu() * self.steps
+        times = t.detach().cpu()
+        refuse_past(times)
+        exact = times * self.steps
         frames = exact.round()
         # A time in single precision is whole steps only to a few parts in a thousand of a step.
         off = (exact - frames).abs()
-        if off.numel() and (off.max() > 0.01 or frames.min() < 0):
+        if off.numel() and off.max() > 0.01:
             raise ValueError(
                 f"Time {t.flatten()[off.argmax()]:.6g} of the horizon is no whole step of this model, which takes "
                 f"{self.steps} to the horizon. Ask at whole steps, or wrap the model in TimeInterpolated."
             )
         return frames.long()
+
+
+def refuse_past(t: Tensor) -> None:
+    """A model that goes from frame to frame has none before the first; an index below 0 would be one of the last."""
+    if t.numel() and (earliest := float(t.detach().min())) < 0:
+        raise ValueError(
+            f"Time {earliest:.6g} of the horizon is before the initial state, from which this model goes forward. "
+            "Ask at times of 0 or more."
+        )
 
 
 def pick_frames(trajectory: Float[Tensor, "b k *x c"], frames: Tensor) -> Float[Tensor, "b t *x c"]:
@@ -89,6 +100,7 @@ class TimeInterpolated(TrajectoryModel):
         return self.model.encode(u0, grid, params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        refuse_past(t)
         position = self._position(t)
         # Both are the frame itself where there is one: a later one, which may not be finite, has no part in it.
         before, after = position.floor().long(), position.ceil().long()
