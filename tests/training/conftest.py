@@ -38,6 +38,6 @@ def fit_quickly(world, data):
         surrogate = world.make_surrogate(data, **dict(options))
         settings = Recipe(**{"epochs": 1, "batch": 4} | recipe)
         splits = train or data.split("train", valid=0.2), valid or data.split("valid", valid=0.2)
-        return fit(surrogate, *splits, settings, out=out, devices="cpu", **dict(arguments))
+        return fit(surrogate, *splits, settings, out=out, **{"devices": "cpu"} | dict(arguments))
 
     return train

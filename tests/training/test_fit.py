@@ -94,6 +94,12 @@ def test_half_precision_needs_a_gpu(fit_quickly):
         fit_quickly(precision="fp16")
 
 
+@pytest.mark.parametrize("devices", ["2", "cuda", 0, -1])
+def test_devices_that_are_none_are_refused(fit_quickly, devices):
+    with pytest.raises(ValueError, match=f"devices is {devices!r}; expected a number of at least 1, 'auto' or 'cpu'"):
+        fit_quickly(arguments={"devices": devices})
+
+
 def test_relative_loss_and_queries(fit_quickly):
     run = fit_quickly(loss="relative", arguments={"queries": Queries(times=2, random_starts=0.5)})
     assert 0.1 < run.history[-1]["loss"] < 2

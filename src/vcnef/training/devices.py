@@ -30,6 +30,8 @@ def precise(name: str, device_type: str) -> dict[str, Any]:
 
 def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
     """The processes of a run. "auto" is one device, or what `torchrun` or SLURM has started; "cpu" is the processor."""
+    if devices not in ("auto", "cpu") and not (isinstance(devices, int) and devices > 0):
+        raise ValueError(f"devices is {devices!r}; expected a number of at least 1, 'auto' or 'cpu'.")
     accelerator = "cpu" if devices == "cpu" else "auto"
     if isinstance(devices, str):
         devices, nodes = _started() or (1, nodes)
