@@ -95,6 +95,23 @@ def test_wrong_options(options, message):
         vcnef.build("vcnef", **({"ndim": 1, "channels": 1} | options))
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("fno", "width", 0),
+        ("fno", "modes", 0),
+        ("fno", "depth", 0),
+        ("mp_pde", "depth", 0),
+        ("mp_pde", "bundle", 0),
+        ("oformer", "heads", 0),
+        ("oformer", "propagators", -1),
+    ],
+)
+def test_sizes_of_baselines_are_at_least_one(name, option, value):
+    with pytest.raises(ValueError, match=f"{option} is {value}; expected at least 1"):
+        vcnef.build(name, ndim=1, channels=1, **{option: value})
+
+
 def test_unknown_model():
     with pytest.raises(ValueError, match=r"no model 'vcnet'. Did you mean 'vcnef'"):
         vcnef.build("vcnet", ndim=1, channels=1)

@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.encoders import CONV, join_inputs
@@ -64,5 +65,7 @@ def fno(
     """Fourier neural operator, rolled out: autoregressive, `steps` steps to the training horizon (cFNO with params)."""
     if ndim not in SIZES:
         raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
-    sizes = {"width": width or SIZES[ndim]["width"], "modes": modes or SIZES[ndim]["modes"], "depth": depth}
+    given = {"width": width, "modes": modes}
+    sizes = SIZES[ndim] | {name: size for name, size in given.items() if size is not None} | {"depth": depth}
+    check_at_least(1, **sizes)
     return Rollout(FNO(ndim, channels, params, **sizes), steps)

@@ -8,6 +8,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 
@@ -157,4 +158,5 @@ def mp_pde(
     if ndim != 1:
         raise ValueError(f"ndim is {ndim!r}; expected 1, since MP-PDE is for 1D only.")
     sizes = {"width": width, "depth": depth, "bundle": bundle, "steps": steps}
+    check_at_least(1, **sizes)
     return Rollout(MPPDE(channels, params, **sizes, periodic=periodic, absolute=absolute), steps)

@@ -10,6 +10,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.encoders import join_inputs
@@ -190,6 +191,7 @@ def oformer(
         raise ValueError(f"ndim is {ndim!r}; expected 1, since OFormer is here for 1D only.")
     if width < 2 or width % 2:
         raise ValueError(f"width is {width}; expected an even number, since features are turned in pairs.")
+    check_at_least(1, heads=heads, propagators=propagators)
     sizes = {"width": width, "scales": tuple(scales), "heads": heads, "propagators": propagators}
     norms = channels > 1 if norms is None else norms
     return Rollout(OFormer(channels, params, **sizes, resolution=resolution, norms=norms), steps)
