@@ -115,6 +115,17 @@ def test_in_its_own_time_a_sample_obeys_the_same_equation():
     torch.testing.assert_close(PhysicsLoss(problem, scaling)(model, batch), expected, rtol=1e-5, atol=0)
 
 
+def test_in_its_own_time_a_sample_is_asked_over_its_own_horizon():
+    """One ten times as slow as the other: its horizon is a tenth, and all of the random times lie within it."""
+    loss, model, batch = make("burgers", times=4, initial=1.0)
+    own_time = OwnTime("burgers", ("u",), ("nu",), fastest=2.0)
+    own = PhysicsLoss(loss.problem, replace(loss.scaling, own_time=own_time), times=4, initial=1.0)
+    ends = torch.tensor([[1.0], [0.1]]).double()
+    slow = replace(batch, t=ends * torch.tensor([0.2, 0.5, 1.0]).double())
+    torch.testing.assert_close(own._query_times(slow, 0.25), ends * loss._query_times(batch, 0.25))
+    assert own(model, slow, 0.25).isfinite()
+
+
 @pytest.mark.parametrize("method", ["spectral", "finite_volume"])
 @pytest.mark.parametrize(("name", "log"), CASES)
 def test_gradients_of_all_weights_agree_with_differences(name, log, method):

@@ -63,7 +63,8 @@ class PhysicsLoss:
         constants: Mapping[str, int | float] | None = None,
     ) -> None:
         """`generation`: of the equation, "2022" for the benchmark's Burgers data of that year.
-        `times`: so many random times, spread over the horizon, in place of those of the batch.
+        `times`: so many random times, spread over the horizon, in place of those of the batch; in samples' own units
+            of time, over each one's, which ends with the last time of the batch.
         `initial`: w₀.
         `constants`: parameters of the equation that the data do not name.
         """
@@ -141,6 +142,9 @@ class PhysicsLoss:
             generator = torch.Generator().manual_seed(int(progress * 2**53))
             drawn = torch.arange(self.times) + torch.rand(self.times, generator=generator)
             t = send((drawn / self.times).to(batch.u0.dtype), batch.u0.device)
+            if self.scaling.own_time is not None and batch.t.shape[-1]:
+                # In its own time a slow sample's horizon is a small part of the fastest one's.
+                t = t * batch.t.amax(dim=-1, keepdim=True)
         elif not t.shape[-1]:
             raise ValueError("The batch has no query times; expected at least 1. Draw them, e.g. with times=8.")
         return torch.cat([t.new_zeros(*t.shape[:-1], 1), t], dim=-1) if self.initial else t
