@@ -44,6 +44,18 @@ def test_wrong_shapes(model, wrong, message):
         model.predict(**tensors)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("fno", {"width": 8}), ("vcnef", {"patches": (4,)}), ("vcnef", {"patches": (), "local": 1, "sides": (8, 8)})],
+)
+def test_scattered_points_where_a_grid_is_needed(name, options):
+    sizes = {"width": 8, "heads": 2} if name == "vcnef" else {}
+    model = vcnef.build(name, ndim=2, channels=1, **sizes | options)
+    assert not model.scattered
+    with pytest.raises(ValueError, match=r"expects u0 on a grid of 2 axes, got shape \(3, 10, 1\)\. Interpolate"):
+        model.predict(torch.rand(3, 10, 1), torch.rand(10, 2), torch.ones(1))
+
+
 def test_parameters_that_the_model_does_not_take():
     model = vcnef.build("vcnef", ndim=1, channels=2, width=8, heads=2)
     with pytest.raises(ValueError, match=r"built without PDE parameters, got some of shape \(3, 1\)"):

@@ -167,6 +167,11 @@ def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, pa
             "The last axis holds the channels."
         )
     batch, space = u0.shape[0], tuple(u0.shape[1:-1])
+    if len(space) != model.ndim and not model.scattered:
+        raise ValueError(
+            f"{name} expects u0 on a grid of {model.ndim} axes, got shape {tuple(u0.shape)}. Interpolate scattered "
+            "points to a grid, or use VCNeF with patches=() and local=0, or CORAL."
+        )
     if tuple(grid.shape) not in ((*space, model.ndim), (batch, *space, model.ndim)):
         raise ValueError(
             f"{name} expects a grid of shape {(*space, model.ndim)}, or {(batch, *space, model.ndim)} if samples "

@@ -63,7 +63,6 @@ class VCNeF(TrajectoryModel):
     ) -> None:
         super().__init__()
         self.ndim, self.channels, self.params, self.change = ndim, channels, params, change
-        self.scattered = isinstance(encoder, PointEncoder)
         self.features = features
         self.encoder = encoder
         self.coordinates = coordinates
@@ -71,10 +70,11 @@ class VCNeF(TrajectoryModel):
         self.blocks = blocks
         self.modulations = modulations
         self.decoder = decoder
+        self.scattered = not any(isinstance(part, PatchEncoder | LocalMix) for part in self.modules())
 
     def points_in_flight(self, device: torch.device) -> int:
         """Where tokens stand for patches there are fewer of them: more points keep a GPU busy."""
-        patches = device.type == "cuda" and not self.scattered
+        patches = device.type == "cuda" and isinstance(self.encoder, PatchEncoder)
         return super().points_in_flight(device) * (MORE_FOR_PATCHES if patches else 1)
 
     def encode(
