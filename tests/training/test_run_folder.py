@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from lightning_fabric.plugins import Precision
 
 from vcnef.surrogate import Surrogate
 from vcnef.training import NonFiniteError, Recipe, fit
+from vcnef.training.checkpoint import RunFolder, State, terms_of
 from vcnef.training.losses import mean_square
 from vcnef.training.objectives import ask
+from vcnef.training.optimisers import build_optimiser
 
 
 @pytest.fixture
@@ -64,6 +67,19 @@ def test_resuming_otherwise_is_refused(fit_quickly, folder, data):
         fit_quickly(out=folder, epochs=2, learning_rate=0.1, arguments={"resume": True})
     with pytest.raises(ValueError, match=r"had 5 steps per epoch; with these data it has 4\. Resume it with the data"):
         fit_quickly(out=folder, epochs=2, train=data.split("train", valid=0.3), arguments={"resume": True})
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_only_the_process_that_wrote_the_state_goes_on_with_its_random_numbers(world, data, folder, writes):
+    """Others that train with it would drop the same features and begin at the same frames."""
+    surrogate, recipe = world.make_surrogate(data), Recipe(epochs=2, batch=4)
+    record = torch.load(folder / "state.pt", weights_only=True)
+    state = State(surrogate.model, build_optimiser(surrogate.model, recipe), Precision())
+    torch.manual_seed(1)
+    own = torch.get_rng_state()
+    RunFolder(folder, writes=writes).restore(state, surrogate, terms_of(recipe, 5, surrogate))
+    assert state.step == 10
+    assert torch.equal(torch.get_rng_state(), record["random"] if writes else own)
 
 
 def test_other_data_are_refused(world, data, folder):

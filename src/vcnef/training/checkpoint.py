@@ -139,9 +139,9 @@ class RunFolder:
                 # States of earlier versions have reserved nothing.
                 setattr(state, name, record.get(name, 0.0) if name == "reserved" else record[name])
             state.losses = record["losses"].to(device)
-            torch.set_rng_state(record["random"])
-            if record["random_cuda"] and len(record["random_cuda"]) == torch.cuda.device_count():
-                torch.cuda.set_rng_state_all(record["random_cuda"])
+            # It is that of the process that wrote it; the others would draw what it draws.
+            if self.writes:
+                _restore_random(record)
         except ChangedRunError:
             raise
         except Exception as error:
@@ -152,6 +152,12 @@ class RunFolder:
             state.best_weights = {name: value.to(device) for name, value in weights.items()}
         if (self.path / MODEL / CONFIG).is_file():
             surrogate.provenance |= json.loads((self.path / MODEL / CONFIG).read_text())["provenance"]
+
+
+def _restore_random(record: Mapping[str, Any]) -> None:
+    torch.set_rng_state(record["random"])
+    if record["random_cuda"] and len(record["random_cuda"]) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(record["random_cuda"])
 
 
 class ChangedRunError(ValueError):
