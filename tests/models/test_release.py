@@ -41,11 +41,20 @@ def test_what_is_no_checkpoint_of_the_release_is_refused(tmp_path):
         vcnef.from_release({"layer.weight": torch.zeros(1)}, ndim=1)
     with pytest.raises(ValueError, match="is of a 2D model, not 3D"):
         vcnef.from_release(state, ndim=3)
+    with pytest.raises(ValueError, match="is of a 1D model, not 2D"):
+        vcnef.from_release(golden(1)[0], ndim=2, heads=2)
     with pytest.raises(ValueError, match=r"vcnef.norm.weight has 1 non-finite values"):
         vcnef.from_release(state | {"vcnef.norm.weight": torch.tensor([torch.nan, 1.0])}, ndim=2)
     incomplete = {name: weight for name, weight in state.items() if not name.startswith("final_mlp")}
     with pytest.raises(ValueError, match=r"lacks decoder.mlps.0.0.bias"):
         vcnef.from_release(incomplete, ndim=2, heads=2)
+    encoderless = {name: weight for name, weight in golden(1)[0].items() if not name.startswith("initial_value")}
+    with pytest.raises(ValueError, match=r"lacks encoder.linear.weight \(our names\). Pass a whole state dict."):
+        vcnef.from_release(encoderless, ndim=1, heads=2)
+    torch.save([1, 2], tmp_path / "list.pt")
+    for other in ({}, {"model_state_dict": {}}, {"model": state, "epoch": 3}, tmp_path / "list.pt"):
+        with pytest.raises(ValueError, match="is no state dict and has none under 'model_state_dict'"):
+            vcnef.from_release(other, ndim=2)
     (tmp_path / "text.pt").write_text("not a checkpoint")
     with pytest.raises(ValueError, match=r"text.pt is no checkpoint"):
         vcnef.from_release(tmp_path / "text.pt", ndim=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,12 @@ LAYERS = {
 }
 """What a layer is called there and here, inside a part."""
 
+SIZES_FROM = {
+    True: ("encoder.linear.weight", "decoder.norm.weight", "decoder.mlp.2.bias", "coordinates.linear.weight"),
+    False: ("encoder.scales.0.0.weight", "decoder.norm.weight", "decoder.mix.bias"),
+}
+"""Weights whose shapes tell sizes, of a model with a token per point and of one with patches."""
+
 
 def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads: int = 8) -> VCNeF:
     """A VCNeF with the weights of the authors' release, computing what their code computes.
@@ -66,24 +72,26 @@ def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads
     if "decoder.mix.weight" in state:  # a 1 × 1 convolution there, a linear map here
         state["decoder.mix.weight"] = state["decoder.mix.weight"].flatten(1)
 
-    pointwise = "encoder.linear.weight" in state
-    embedding = state["encoder.linear.weight" if pointwise else "encoder.scales.0.0.weight"]
-    if not pointwise and embedding.ndim != ndim + 2:
-        raise ValueError(f"The checkpoint is of a {embedding.ndim - 2}D model, not {ndim}D. Pass ndim to match.")
-    channels = len(state["decoder.mlp.2.bias" if pointwise else "decoder.mix.bias"])
+    pointwise = not any(name.startswith("encoder.scales") for name in state)
+    _check_complete(state, SIZES_FROM[pointwise])
+    embedding, norm, bias, *coordinates = (state[name] for name in SIZES_FROM[pointwise])
+    # Coordinates have a column for time too; a convolution has two axes beside those of space.
+    told = coordinates[0].shape[1] - 1 if pointwise else embedding.ndim - 2
+    if told != ndim:
+        raise ValueError(f"The checkpoint is of a {told}D model, not {ndim}D. Pass ndim to match.")
+    channels = len(bias)
     model = vcnef(
         ndim,
         channels,
         params=embedding.shape[1] - channels - ndim,
         variant="release",
-        width=len(state["decoder.norm.weight"]),
+        width=len(norm),
         heads=heads,
         depth=depth,
         modulations=_count(theirs, r"vcnef\.layers\.(\d+)\."),
         patches=() if pointwise else (4, 16),
     )
-    if missing := sorted(set(model.state_dict()) - set(state)):
-        raise ValueError(f"The checkpoint lacks {', '.join(missing)} (our names). Pass a whole state dict.")
+    _check_complete(state, model.state_dict())
     model.load_state_dict(state)
     return model.eval()
 
@@ -91,12 +99,22 @@ def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads
 def _state_dict(checkpoint: Mapping[str, Any] | str | Path) -> dict[str, Tensor]:
     if not isinstance(checkpoint, Mapping):
         checkpoint = _load(Path(checkpoint))
-    weights = checkpoint.get("model_state_dict", checkpoint)
+    weights = checkpoint.get("model_state_dict", checkpoint) if isinstance(checkpoint, Mapping) else None
+    if not (isinstance(weights, Mapping) and weights and all(isinstance(each, Tensor) for each in weights.values())):
+        raise ValueError(
+            "The checkpoint is no state dict and has none under 'model_state_dict'. Pass the state dict of a model of "
+            "the VCNeF release."
+        )
     # Data-parallel and compiled models save their weights under a prefix.
     return {re.sub(r"^(module\.|_orig_mod\.)+", "", name): weight for name, weight in weights.items()}
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _check_complete(state: Mapping[str, Tensor], expected: Iterable[str]) -> None:
+    if missing := sorted(set(expected) - set(state)):
+        raise ValueError(f"The checkpoint lacks {', '.join(missing)} (our names). Pass a whole state dict.")
+
+
+def _load(path: Path) -> Any:
     if not path.exists():
         raise ValueError(f"{path} does not exist. Give the path of a .pt file of the release.")
     try:
