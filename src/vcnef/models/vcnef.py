@@ -163,7 +163,8 @@ def vcnef(
     clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
         logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
-        length on finer grids, which needs the `sides` of the training grid, in points.
+        length on finer grids, which needs the `sides` of the training grid, in points. N points are taken for the
+        centres of N cells: where they lie on both ends of the domain, its length is off by 1/N at most.
     activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
     change: the network gives the change since the initial state, which is added to it.
     """
