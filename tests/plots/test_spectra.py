@@ -80,6 +80,20 @@ def test_a_shell_without_energy_is_a_gap():
     assert np.isnan(axis.get_lines()[0].get_ydata()).all()
 
 
+def test_all_panels_have_room_for_every_curve():
+    u = fields(16)
+    growing = u * np.array([1.0, 10.0, 1e3, 1e-1, 1e-4])[:, None]
+    for axis in draw(plots.spectra(u, growing, T)).axes:
+        low, high = axis.get_ylim()
+        assert all(low < line.get_ydata().min() and line.get_ydata().max() < high for line in axis.get_lines())
+
+
+@pytest.mark.filterwarnings("error")
+def test_fields_at_rest_have_empty_panels():
+    axis = draw(plots.spectra(np.zeros((2, 5, 8)), np.zeros((2, 5, 8)), T)).axes[2]
+    assert np.isnan(axis.get_lines()[0].get_ydata()).all()
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

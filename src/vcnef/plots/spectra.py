@@ -62,14 +62,14 @@ def spectra(
         style.check_alike(**{"truth": true, f"prediction {name}": predicted})
         models.append((*_mean_energy(predicted[:, frames], name), colour, marker))
     expected, label = _mean_energy(true[:, frames], "truth")
-    figure, axes = style.panels(1, len(frames), width=2.8, height=2.8)
+    figure, axes = style.panels(1, len(frames), width=2.8, height=2.8, sharey=True)
     k = np.arange(1, expected.shape[-1])
     for i, (axis, frame) in enumerate(zip(axes[0], frames, strict=True)):
-        axis.plot(k, _drawable(expected[i]), color="0.0", linewidth=2.4, alpha=0.55, label=label)
+        axis.loglog(k, _drawable(expected[i]), color="0.0", linewidth=2.4, alpha=0.55, label=label)
         for energy, name, colour, marker in models:
-            axis.plot(k, _drawable(energy[i]), color=colour, marker=marker, markevery=max(1, len(k) // 10), label=name)
-        axis.set(title=f"t = {instants[frame]:.3g}", xlabel="wave number k", xscale="log", yscale="log")
-        axis.sharey(axes[0, 0])
+            look = {"color": colour, "marker": marker, "markevery": max(1, len(k) // 10)}
+            axis.loglog(k, _drawable(energy[i]), **look, label=name)
+        axis.set(title=f"t = {instants[frame]:.3g}", xlabel="wave number k")
     axes[0, 0].set_ylabel(f"energy E(k) of {style.verbatim(channel)}")
     axes[0, 0].legend()
     if title:

@@ -36,10 +36,12 @@ styled = matplotlib.rc_context(STYLE)
 """Decorates a function that draws; matplotlib's own settings are as before when it returns."""
 
 
-def panels(rows: int, columns: int, *, width: float = 3.0, height: float = 2.6) -> tuple[Figure, np.ndarray]:
-    """A figure with rows × columns axes; sizes are inches of one of them."""
+def panels(
+    rows: int, columns: int, *, width: float = 3.0, height: float = 2.6, sharey: bool = False
+) -> tuple[Figure, np.ndarray]:
+    """A figure with rows × columns axes; sizes are inches of one of them. Shared, all have the limits of all curves."""
     figure = Figure(figsize=(width * columns + 0.6, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    return figure, figure.subplots(rows, columns, squeeze=False, sharey=sharey)
 
 
 def bare(axis: Axes) -> None:
