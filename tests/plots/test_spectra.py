@@ -88,6 +88,15 @@ def test_all_panels_have_room_for_every_curve():
         assert all(low < line.get_ydata().min() and line.get_ydata().max() < high for line in axis.get_lines())
 
 
+@pytest.mark.parametrize(("points", "labels"), [(12, "1 2 3 4 5 6"), (64, "1 10")])
+def test_wave_numbers_are_whole(points, labels):
+    axis = draw(plots.spectra(fields(points), fields(points), T)).axes[0]
+    low, high = axis.get_xlim()
+    ticks = [tick for minor in (False, True) for tick in axis.xaxis.get_ticklabels(minor=minor)]
+    shown = sorted({int(tick.get_text()) for tick in ticks if tick.get_text() and low < tick.get_position()[0] < high})
+    assert shown == [int(each) for each in labels.split()]
+
+
 @pytest.mark.filterwarnings("error")
 def test_fields_at_rest_have_empty_panels():
     axis = draw(plots.spectra(np.zeros((2, 5, 8)), np.zeros((2, 5, 8)), T)).axes[2]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from vcnef.plots import style
 
@@ -70,6 +71,9 @@ def spectra(
             look = {"color": colour, "marker": marker, "markevery": max(1, len(k) // 10)}
             axis.loglog(k, _drawable(energy[i]), **look, label=name)
         axis.set(title=f"t = {instants[frame]:.3g}", xlabel="wave number k")
+        # Whole numbers; between powers of ten only where those alone would say too little.
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("{x:g}" if len(k) < 10 else NullFormatter())
     axes[0, 0].set_ylabel(f"energy E(k) of {style.verbatim(channel)}")
     axes[0, 0].legend()
     if title:
