@@ -6,8 +6,10 @@ import re
 import pytest
 import torch
 
+from vcnef.cli._figures import trajectories
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
+from vcnef.evaluation import evaluate as judge
 from vcnef.surrogate import Surrogate
 
 TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
@@ -101,6 +103,17 @@ def test_boxes_in_three_dimensions(vcnef, tmp_path):
     assert code == 0, err
     drawn = sorted(each.stem for each in (tmp_path / "figures").iterdir())
     assert drawn == ["boxes_median", "boxes_worst", "error_over_time", "median", "spectra", "worst"]
+
+
+def test_trajectories_at_rest_are_not_drawn_as_the_worst():
+    u = torch.rand(5, 3, 8, 1)
+    u[:3] = 0.0
+    data = from_arrays(u)
+    surrogate = Surrogate.build("vcnef", TINY, data, seed=0)
+    found = judge(surrogate, data, split="all")
+    better, worse = sorted(found.nrmse[3:])
+    titles = [figure.get_suptitle() for _, figure in trajectories(surrogate, found, data)]
+    assert titles == [f"median trajectory, nRMSE {better:.3g}", f"worst trajectory, nRMSE {worse:.3g}"]
 
 
 def test_a_run_that_may_not_be_written_to_is_judged_all_the_same(vcnef, files, run_folder):

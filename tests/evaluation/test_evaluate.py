@@ -121,6 +121,7 @@ def test_predictions_that_are_not_finite_are_counted_and_said(make_data, make_su
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert record["result"]["scores"]["overall"]["nrmse"] is None
     assert record["nrmse"] == [pytest.approx(0.1, rel=1e-5), None]
+    assert found.nrmse[1] == np.inf
     assert record["parameters"][0]["scores"]["overall"]["nrmse"] == pytest.approx(0.1, rel=1e-5)
     assert "not finite" in found.table()
 
@@ -130,6 +131,17 @@ def test_targets_that_are_zero_are_said(make_data, make_surrogate):
     data.u[0, -1] = 0.0
     found = evaluate(make_surrogate(data), data)
     assert any(note.startswith("nrmse on 16 points and 5 times leaves out 1 values") for note in found.notes)
+
+
+def test_trajectories_at_rest_are_neither_good_nor_bad(make_data, make_surrogate):
+    data = make_data(rates=(1.0, 2.0))
+    data.u[:15] = 0.0
+    data.u[15:, -1] = 0.0
+    found = evaluate(make_surrogate(data), data, split="all")
+    np.testing.assert_allclose(found.nrmse, [np.nan] * 15 + [0.1] * 5, rtol=1e-5)
+    assert [len(group.nrmse) for group in found.parameters] == [0, 5]
+    for end in ("low", "high"):
+        assert found.result.band[end] == pytest.approx([0.1, 0.1, 0.1, np.nan], rel=1e-5, nan_ok=True)
 
 
 def test_fields_that_fade_are_said(make_data, make_surrogate):

@@ -55,9 +55,10 @@ def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
                 plots.super_resolution(chart, trained=trained if result.trained else None, what=what),
             )
 
-    if len(found.parameters) > 1:
-        errors = {spell_values(group.values): group.nrmse for group in found.parameters}
-        unseen = [spell_values(group.values) for group in found.parameters if group.seen is False]
+    drawn = {spell_values(group.values): group for group in found.parameters if len(group.nrmse)}
+    if len(drawn) > 1:
+        errors = {values: group.nrmse for values, group in drawn.items()}
+        unseen = [values for values, group in drawn.items() if group.seen is False]
         yield "parameters", plots.violins({found.model: errors}, unseen=unseen)
 
 
@@ -71,8 +72,8 @@ def pictures(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str
 def trajectories(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
     """The median and the worst trajectory; in 3D their last time as a box too."""
     problem = data.problem
-    # What is not finite is worst of all.
-    order = np.argsort(np.nan_to_num(found.nrmse, nan=np.inf), kind="stable")
+    # NaN comes last: trajectories whose targets are zero have no error, and are chosen only where none has.
+    order = np.argsort(found.nrmse, kind="stable")[: np.count_nonzero(~np.isnan(found.nrmse)) or None]
     rows = {"median": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
     selection, truth, prediction = predict_trajectories(surrogate, data, list(rows.values()))
     t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()

@@ -164,8 +164,9 @@ def _results(
 
 
 def _groups(groups: Grouping, judge: Judge) -> tuple[Group, ...]:
+    known = ~judge.per_sample.isnan()
     return tuple(
-        Group(values, seen, judge.scores(i), judge.per_sample[groups.member == i].numpy())
+        Group(values, seen, judge.scores(i), judge.per_sample[(groups.member == i) & known].numpy())
         for i, (values, seen) in enumerate(zip(groups.values, groups.seen, strict=True))
     )
 

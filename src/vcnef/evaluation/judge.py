@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,10 @@ class Judge:
         u0, truth = cut[:, 0], cut[:, 1:]
         prediction = surrogate.answer(u0, self.grid.to(u.device), self.t.to(u.device), params)
         errors = nrmse_table(prediction, truth, 0)
-        self.per_sample[rows] = errors.mean("b").cpu()
-        self.over_time[rows] = errors.mean("b t").cpu()
+        # What is not finite is worse than all others; NaN is left to targets that are zero and have no error.
+        ranked = replace(errors, values=errors.values.nan_to_num(nan=torch.inf, posinf=torch.inf))
+        self.per_sample[rows] = ranked.mean("b").cpu()
+        self.over_time[rows] = ranked.mean("b t").cpu()
         faded = int(faded_frames(truth, u0).sum())
         # Where all frames are large enough to divide by, both are the same.
         same = not faded and bool(errors.defined.all())
@@ -86,9 +89,11 @@ class Judge:
 
     def band(self) -> dict[str, tuple[float, ...]]:
         """Between which values the errors of most trajectories lie, at each time."""
-        # What is not finite is worse than all others; a percentile is one of the values, never between two.
-        errors = np.nan_to_num(self.over_time.numpy(), nan=np.inf, posinf=np.inf)
-        found = np.percentile(errors, list(BAND.values()), axis=0, method="nearest")
+        with warnings.catch_warnings():
+            # Where all targets are zero there is no band.
+            warnings.filterwarnings("ignore", message="All-NaN slice", category=RuntimeWarning)
+            # One of the values, never between two: some may be infinite.
+            found = np.nanpercentile(self.over_time.numpy(), list(BAND.values()), axis=0, method="nearest")
         return dict(zip(BAND, map(tuple, found.tolist()), strict=True))
 
     def notes(self) -> list[str]:

@@ -48,7 +48,7 @@ class Group:
     """Whether training had this value; None where the model does not say."""
     scores: Mapping[str, Any]
     nrmse: np.ndarray
-    """Of each trajectory."""
+    """Of each trajectory that has one: where all targets are zero there is none."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Evaluation:
     """The same in time; the paper's table 4."""
     parameters: tuple[Group, ...] = ()
     nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    """Of each trajectory, at the resolution and times of training."""
+    """Of each trajectory, at the resolution and times of training; NaN where all targets are zero."""
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Value of each parameter in each trajectory."""
     notes: tuple[str, ...] = ()
