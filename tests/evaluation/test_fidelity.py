@@ -1,6 +1,7 @@
 """The classical solver on coarser grids."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -35,6 +36,18 @@ def test_the_error_is_that_at_the_points_of_the_model(advection, monkeypatch):
     truth = selection.cut(advection.u)
     error = (truth[:, :1] - truth[:, 1:]).norm(dim=2) / truth[:, 1:].norm(dim=2)
     assert found.nrmse == pytest.approx(error.mean().item(), rel=1e-5)
+
+
+def test_trajectories_at_rest_have_no_error(advection):
+    """They do not hide that of the others."""
+    selection = Selection(1, (0, 4))
+    moving = replace(advection, u=advection.u[3:].clone(), params=advection.params[3:], parts=(3,))
+    (alone,) = measure_fidelities(moving, selection, "cpu", parts=(2,))
+    advection.u[:3] = 0.0
+    (found,) = measure_fidelities(advection, selection, "cpu", parts=(2,))
+    assert (found.nrmse, found.samples) == (pytest.approx(alone.nrmse), 6)
+    advection.u[:] = 0.0
+    assert measure_fidelities(advection, selection, "cpu", parts=(2,)) == []
 
 
 def test_what_is_left_out(advection, make_data, monkeypatch):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite, prod
+from math import isfinite, nan, prod
 from typing import Any
 
 import torch
@@ -87,7 +87,8 @@ def _measure(data: Any, selection: Selection, part: int, device: torch.device) -
         found: list[Tensor] = []
         seconds += time_once(lambda run=run, found=found: found.append(run(t)), device)
         error = nrmse_table(every.cut(refine(found[0], part)), selection.cut(u)[:, 1:], 0)
-        errors.append(error.mean("b"))
-    mean = torch.cat(errors).mean().item()
+        errors.append(error.sums())
+    total, count = torch.stack(errors).sum(dim=0).tolist()
+    mean = total / count if count else nan
     resolution = tuple(n // part for n in data.resolution)
     return Fidelity(resolution, seconds / len(judged), mean, len(judged)) if isfinite(mean) else None
