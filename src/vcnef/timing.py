@@ -50,6 +50,5 @@ def peak_memory(call: Callable[[], Any], device: torch.device | str = "cpu") -> 
 
 def synchronise(device: torch.device | str) -> None:
     """Wait until the device has done what it was given."""
-    kind = torch.device(device).type
-    if kind != "cpu":
-        getattr(torch, kind).synchronize()
+    if torch.device(device).type != "cpu":
+        torch.accelerator.synchronize(device)

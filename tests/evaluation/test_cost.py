@@ -34,6 +34,14 @@ def test_repeats_must_be_positive():
         time_model(lambda: None, "cpu", repeats=0)
 
 
+def test_the_clock_waits_for_the_device_that_works(monkeypatch):
+    """With several of them torch waits for the current one, unless it is told."""
+    waited = []
+    monkeypatch.setattr(torch.accelerator, "synchronize", waited.append)
+    time_model(lambda: waited.append("call"), "cuda:1", repeats=1)
+    assert waited == ["call", "cuda:1", "call", "cuda:1"]
+
+
 def test_memory_is_known_on_a_gpu_only():
     assert peak_memory(lambda: None, "cpu") is None
 
