@@ -87,6 +87,14 @@ def test_the_solver_is_that_of_the_equation_which_the_data_obey(make_surrogate, 
     assert evaluate(make_surrogate(own, provenance={}), own, split="all").result.cost.solver_nrmse < 1e-5
 
 
+def test_every_time_says_how_many_trajectories_were_computed_together(make_data, make_surrogate, monkeypatch):
+    monkeypatch.setitem(cost_room.POINTS, "cpu", 64)
+    data = make_data()
+    *_, table = evaluate(make_surrogate(data), data, space=(64,), split="all").sections()
+    assert table.header[:2] == ("points", "at once")
+    assert [row[:2] for row in table.rows] == [("16", "4"), ("64", "1")]
+
+
 def test_there_is_no_solver_on_an_uneven_grid(burgers, make_surrogate):
     uneven = replace(burgers, grid=burgers.grid + 0.01 * (2 * torch.pi * burgers.grid).sin())
     assert evaluate(make_surrogate(uneven, provenance={}), uneven).result.cost.solver_seconds is None

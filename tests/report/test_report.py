@@ -129,6 +129,7 @@ def test_it_fits_phones_print_and_the_dark(undrawn):
 
 def test_numbers_are_those_of_the_evaluation(read_page, undrawn):
     metrics = make_metrics()
+    metrics["space"][1]["cost"]["samples"] = 1
     page = read_page(build_report([make_run(metrics=metrics)]))
     assert page.row("Key numbers", "nRMSE") == ["0.3142"]
     assert page.row("Key numbers", "time per trajectory") == ["2 ms"]
@@ -141,7 +142,8 @@ def test_numbers_are_those_of_the_evaluation(read_page, undrawn):
     assert page.row("Super-resolution, in space", "32") == ["0.3927 (+25.0 %)"]
     assert page.row("Super-resolution, in time", "9") == ["0.3142 (+25.0 %)"]
     assert page.row("Parameter values", "nu=0.1") == ["3", "0.9425 (unseen)"]
-    assert page.row("4 trajectories at once on cpu", "16")[1:5] == ["2 ms", "10 ms", "0.0500", "5×"]
+    assert page.row("Time per trajectory on cpu", "16")[1:6] == ["4", "2 ms", "10 ms", "0.0500", "5×"]
+    assert page.row("Time per trajectory on cpu", "32")[1:3] == ["1", "2 ms"]
 
 
 def test_the_best_of_several_is_marked(read_page, undrawn):

@@ -134,7 +134,7 @@ def _cost(results: Sequence[Any]) -> Section:
         memory = "–" if cost.peak_memory is None else f"{cost.peak_memory / 2**20:.0f} MiB"
         faster = "–" if cost.speed_up is None else f"{cost.speed_up:.3g}×"
         solver = (seconds(cost.solver_seconds), number(cost.solver_nrmse))
-        rows.append((spell(result.resolution), seconds(cost.seconds), *solver, faster, memory))
-    first = results[0].cost
-    title = f"Time per trajectory, {first.samples} at once on {first.device}"
-    return Section(title, ("points", "model", "solver", "solver nRMSE", "speed-up", "memory"), tuple(rows))
+        # Of large fields fewer are computed together.
+        rows.append((spell(result.resolution), str(cost.samples), seconds(cost.seconds), *solver, faster, memory))
+    title = f"Time per trajectory on {results[0].cost.device}"
+    return Section(title, ("points", "at once", "model", "solver", "solver nRMSE", "speed-up", "memory"), tuple(rows))

@@ -60,8 +60,8 @@ def _costs(run: RunRecord, runs: Runs) -> list[Html]:
     if not costs:
         return []
     first = next(iter(costs.values()))
-    title = f"{_names([run], runs)}{first.get('samples')} trajectories at once on {first.get('device')}"
-    header = ("points", "times", "model", "solver", "solver's nRMSE", "speed-up", "memory")
+    title = f"{_names([run], runs)}Time per trajectory on {first.get('device')}"
+    header = ("points", "times", "at once", "model", "solver", "solver's nRMSE", "speed-up", "memory")
     by_size = sorted(costs.items(), key=lambda item: (int(item[0][0].split(" ")[0]), item[0][1]))
     rows = [(points, str(frames), *_cost(cost)) for (points, frames), cost in by_size]
     return [element("h3", title), table(header, rows, title)]
@@ -70,6 +70,8 @@ def _costs(run: RunRecord, runs: Runs) -> list[Html]:
 def _cost(cost: Mapping[str, Any]) -> list[Html]:
     own, solver, memory = cost.get("seconds"), cost.get("solver_seconds"), cost.get("peak_memory")
     return [
+        # Of large fields fewer are computed together.
+        shown(cost.get("samples"), numbers.count),
         shown(own, numbers.seconds),
         shown(solver, numbers.seconds),
         shown(cost.get("solver_nrmse")),
