@@ -87,6 +87,7 @@ def test_a_non_finite_prediction_is_never_dropped(bad, at_zero_frame):
 def test_correlation_with_constant_fields():
     y = torch.randn(2, 4, 8, 2)
     assert metrics.correlation(torch.full_like(y, 0.1), y).item() == 0.0
+    assert metrics.correlation(torch.full_like(y, torch.inf), y).isnan()
     y[0, 2, :, 0] = 0.1
     with pytest.warns(UserWarning, match=r"correlation leaves out 1 of 12 values: the target is constant"):
         assert metrics.correlation(2 * y, y).item() == pytest.approx(1.0)

@@ -73,5 +73,5 @@ def _pearson(pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"])
 
 
 def _is_constant(u: Float[Tensor, "b t *x c"]) -> Tensor:
-    # Compared, not a variance of zero: rounding of the mean gives a constant field a tiny variance.
-    return points(u).amax(dim=2) == points(u).amin(dim=2)
+    # Not a variance of zero, for rounding of the mean gives a constant field a tiny one. Of infinities this is NaN.
+    return points(u).amax(dim=2) - points(u).amin(dim=2) == 0
