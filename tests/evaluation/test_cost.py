@@ -126,6 +126,9 @@ def test_numbers_as_people_read_them():
         "0.1235", "1.00e-05", "0.0000", "4.57e+03", "not finite", "–",
     ]  # fmt: skip
     assert [seconds(each) for each in (0.0123, 2.5, None)] == ["12.3 ms", "2.5 s", "–"]
+    assert [seconds(each) for each in (0.9994, 0.9996, 999.4, 999.6, 1234.0)] == [
+        "999 ms", "1 s", "999 s", "1,000 s", "1,234 s",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("known", [{"cpu_name": "An  abacus"}, {}])

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from vcnef.evaluation.selections import spell
+from vcnef.timing import spell_seconds
 
 TITLES = {
     "nrmse": "nRMSE", "rmse": "RMSE", "brmse": "bRMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
@@ -66,11 +67,7 @@ def number(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    if value is None:
-        return "–"
-    if value < 1:
-        return f"{1e3 * value:.3g} ms"
-    return f"{value:.3g} s" if value < 1000 else f"{value:,.0f} s"
+    return "–" if value is None else spell_seconds(value)
 
 
 def _metrics(evaluation: Any) -> Section:

@@ -38,10 +38,6 @@ def error(value: int | float) -> str:
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
 
 
-def seconds(value: int | float) -> str:
-    return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:.3g} s"
-
-
 def count(value: int | float) -> str:
     return f"{value:,.0f}"
 

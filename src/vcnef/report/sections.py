@@ -9,6 +9,7 @@ from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, listing, table
 from vcnef.report.numbers import NONE, TEST, TIMING, TITLES, differing, listed, row_of, shown
 from vcnef.report.record import Picture, RunRecord, dig
+from vcnef.timing import spell_seconds
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -20,10 +21,10 @@ def key_numbers(runs: Runs) -> list[Html]:
     costs = [run.found("result", "cost") for run in runs]
     rows = [(TITLES[name], *_metric(runs, name, errors)) for name in ("nrmse", "brmse", "rmse")]
     rows += [
-        ("time per trajectory", *row_of([dig(each, "seconds") for each in costs], numbers.seconds, best=times)),
+        ("time per trajectory", *row_of([dig(each, "seconds") for each in costs], spell_seconds, best=times)),
         (
             "solver's time per trajectory",
-            *row_of([dig(each, "solver_seconds") for each in costs], numbers.seconds, best=None),
+            *row_of([dig(each, "solver_seconds") for each in costs], spell_seconds, best=None),
         ),
         ("weights", *row_of([run.weights for run in runs], numbers.count)),
         ("minutes of training", *row_of([run.minutes for run in runs], numbers.short)),

@@ -10,6 +10,7 @@ from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, finite, shown
 from vcnef.report.record import RunRecord, dig
+from vcnef.timing import spell_seconds
 
 Runs = Sequence[RunRecord]
 
@@ -72,8 +73,8 @@ def _cost(cost: Mapping[str, Any]) -> list[Html]:
     return [
         # Of large fields fewer are computed together.
         shown(cost.get("samples"), numbers.count),
-        shown(own, numbers.seconds),
-        shown(solver, numbers.seconds),
+        shown(own, spell_seconds),
+        shown(solver, spell_seconds),
         shown(cost.get("solver_nrmse")),
         shown(solver / own if own and solver else None, lambda value: f"{value:.3g}×"),
         shown(memory, _mebibytes),
@@ -109,7 +110,7 @@ def _speed(found: Mapping[str, Any] | None) -> Html | str:
     if found.get("fits") is False:
         return "out of memory"
     memory = found.get("peak_memory")
-    text = shown(found["seconds"], numbers.seconds)
+    text = shown(found["seconds"], spell_seconds)
     return join(text, f", {_mebibytes(memory)}") if memory else text
 
 
