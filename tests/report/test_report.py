@@ -230,9 +230,11 @@ def png_of(inches):
 
 def test_every_field_has_its_metrics(read_page, undrawn):
     metrics = make_metrics() | {"channels": ["density", "<p>"]}
-    metrics["result"]["scores"]["per_channel"] = {"nrmse": [0.1, 0.2]}
+    metrics["result"]["scores"]["per_channel"] = {"nrmse": [0.1, 0.2], "brmse": [0.3, None]}
     page = read_page(build_report([make_run(metrics=metrics)]))
-    assert page.tables["Fields"] == [["metric", "density", "<p>"], ["nRMSE", "0.1000", "0.2000"]]
+    assert page.tables["Fields"] == [
+        ["metric", "density", "<p>"], ["nRMSE", "0.1000", "0.2000"], ["bRMSE", "0.3000", "not finite"],
+    ]  # fmt: skip
 
 
 def test_everything_from_files_is_escaped(read_page):

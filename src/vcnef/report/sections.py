@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from vcnef.report import drawings, numbers
@@ -65,7 +66,8 @@ def _all_metrics(runs: Runs) -> list[Html]:
     for run in judged:
         channels, each = run.found("channels") or (), run.found("result", "scores", "per_channel") or {}
         if len(channels) > 1:
-            lines = [(TITLES.get(name, name), *map(shown, values)) for name, values in each.items()]
+            told = partial(shown, missing="not finite")
+            lines = [(TITLES.get(name, name), *map(told, values)) for name, values in each.items()]
             title = _of(run, runs, "Fields")
             parts += [element("h3", title), table(("metric", *channels), lines, title)]
     return parts
