@@ -54,6 +54,15 @@ def test_lines_and_their_scales():
     assert field.get_position().bounds == before, "axes must not move between frames"
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value", [0.0, 1.0, -101325.0])
+def test_a_field_at_rest_has_a_scale(value):
+    rest = np.full_like(LINES, value)
+    figure, _ = animation._lines(rest, rest, ((0.0, 2.0),), "pressure")
+    low, high = figure.axes[0].get_ylim()
+    assert low < value < high
+
+
 def test_fields_and_their_colours():
     figure, show = animation._pictures(FIELDS, FIELDS + 0.1, ((0.0, 2.0), (0.0, 1.0)), "u")
     axes = [axis for axis in figure.axes if axis.get_label() != "<colorbar>"]

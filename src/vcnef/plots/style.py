@@ -60,7 +60,7 @@ def field_scale(*arrays: np.ndarray) -> dict[str, float]:
     values = np.concatenate([np.ravel(each) for each in arrays])
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    return {"vmin": low, "vmax": high if high > low else low + 1e-12}
+    return {"vmin": low, "vmax": high if high > low else low + 1e-12 * max(1.0, abs(low))}
 
 
 def error_scale(*arrays: np.ndarray) -> dict[str, float]:
