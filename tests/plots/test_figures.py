@@ -49,7 +49,7 @@ def test_space_time():
 def test_space_time_of_tensors_and_of_what_is_not_finite():
     broken = torch.tensor(TRUTH)
     broken[3:] = torch.nan
-    figure = draw(plots.space_time(torch.tensor(TRUTH), broken, torch.tensor(T), torch.tensor(X)))
+    figure = draw(plots.space_time(torch.tensor(TRUTH), broken.bfloat16(), torch.tensor(T), torch.tensor(X)))
     assert pictures(figure)[1].collections[0].get_clim() == (TRUTH.min(), TRUTH.max())
 
 

@@ -72,7 +72,8 @@ def error_scale(*arrays: np.ndarray) -> dict[str, float]:
 
 def as_array(values: Any, name: str, axes: str) -> np.ndarray:
     """A NumPy array with as many axes as `axes` names, or an error that says so."""
-    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+    # NumPy has no bfloat16.
+    array = np.asarray(values.detach().cpu().double() if hasattr(values, "detach") else values, dtype=np.float64)
     if array.ndim != len(axes.split()):
         raise ValueError(
             f"{name} has shape {array.shape}; expected the axes [{axes}]. Choose one sample and one channel."
