@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from vcnef.cli._figures import trajectories
+from vcnef.cli._figures import averages, trajectories
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
 from vcnef.evaluation import evaluate as judge
@@ -114,6 +114,13 @@ def test_trajectories_at_rest_are_not_drawn_as_the_worst():
     better, worse = sorted(found.nrmse[3:])
     titles = [figure.get_suptitle() for _, figure in trajectories(surrogate, found, data)]
     assert titles == [f"median trajectory, nRMSE {better:.3g}", f"worst trajectory, nRMSE {worse:.3g}"]
+
+
+@pytest.mark.parametrize(("power", "drawn"), [(1, ["spectra", "heat_map"]), (2, ["heat_map"])])
+def test_there_are_spectra_of_uniform_grids_only(power, drawn):
+    data = from_arrays(torch.rand(2, 3, 8, 1), x=torch.linspace(0.0, 1.0, 8) ** power, periodic=False)
+    surrogate = Surrogate.build("vcnef", TINY, data, seed=0)
+    assert [name for name, _ in averages(surrogate, judge(surrogate, data, split="all"), data)] == drawn
 
 
 def test_a_run_that_may_not_be_written_to_is_judged_all_the_same(vcnef, files, run_folder):

@@ -82,6 +82,19 @@ def test_scattered_points_have_no_edges_and_no_waves(make_data, make_surrogate):
     assert "bRMSE" not in found.table().split("Note:")[0]
 
 
+@pytest.mark.parametrize("ndim", [1, 3])
+def test_uneven_grids_have_no_waves(make_data, make_surrogate, ndim):
+    data = make_data(points=8, ndim=ndim)
+    surrogate = make_surrogate(data, provenance={"resolution": [8] * ndim, "times": [k / 4 for k in range(5)]})
+    even = evaluate(surrogate, data)
+    uneven = evaluate(surrogate, replace(data, grid=data.grid**2))
+    assert set(even.result.scores["overall"]) - set(uneven.result.scores["overall"]) == {
+        name for name in even.result.scores["overall"] if name.startswith("frmse")
+    }
+    assert uneven.notes[0] == "The grid is uneven: fRMSE, which needs the waves of a uniform one, is left out."
+    assert not even.notes
+
+
 def test_another_split(make_data, make_surrogate):
     data = make_data()
     valid = data.split("valid")

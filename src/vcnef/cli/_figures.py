@@ -14,6 +14,7 @@ from vcnef.evaluation import predict_trajectories
 from vcnef.evaluation.inputs import choose_judged
 from vcnef.evaluation.tables import spell_values
 from vcnef.grid import is_scattered
+from vcnef.surrogate.points import UNIFORM, arrangement
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,7 +91,7 @@ def trajectories(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple
 
 
 def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
-    """Energy spectra, and in 1D the heat map."""
+    """Energy spectra of uniform grids, and in 1D the heat map."""
     problem, result = data.problem, found.result
     numbers = result.frames * prod(result.resolution) * len(problem.channels)
     count = min(MANY, len(data), max(1, NUMBERS // numbers))
@@ -99,7 +100,7 @@ def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str
     t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()
     for c, channel in enumerate(problem.channels):
         suffix, pair = _suffix(problem, channel), (truth[..., c], prediction[..., c])
-        if min(result.resolution) > 3:
+        if min(result.resolution) > 3 and arrangement(data.grid) == UNIFORM:
             yield f"spectra{suffix}", plots.spectra(pair[0], {found.model: pair[1]}, t, channel=channel)
         if problem.ndim == 1:
             # Values near zero would rule a mean.

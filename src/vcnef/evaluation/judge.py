@@ -14,13 +14,19 @@ from torch import Tensor
 from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection, spell
 from vcnef.evaluation.tables import number
-from vcnef.grid import is_scattered
 from vcnef.metrics import Scores
 from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
-from vcnef.metrics.scores import ON_GRIDS, STANDARD
+from vcnef.metrics.scores import existing_in
+from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
 
 BAND = {"low": 10, "high": 90}
 """Percentiles of the trajectories."""
+WITHOUT = {SCATTERED: ("brmse", "frmse"), UNEVEN: ("frmse",)}
+"""Metrics that go by the edges and waves of a uniform grid; of other points they would tell the order."""
+ABOUT = {
+    SCATTERED: "Points are scattered: bRMSE and fRMSE, which need the edges and waves of a grid, are left out.",
+    UNEVEN: "The grid is uneven: fRMSE, which needs the waves of a uniform one, is left out.",
+}
 
 
 class Judge:
@@ -31,13 +37,14 @@ class Judge:
         self.selection, self.data, self.member = selection, data, member
         self.t = selection.times(data)
         self.grid = selection.grid(data)
-        self.scattered = is_scattered(self.grid)
+        self.arrangement = arrangement(self.grid)
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
         self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
         self.floored = torch.zeros(2, dtype=torch.float64)
         """Sum and number of the errors where faded frames count as more than they are."""
         self.not_finite = self.faded = 0
-        self._names = [name for name in STANDARD if name not in ON_GRIDS] if self.scattered else None
+        left_out = WITHOUT.get(self.arrangement, ())
+        self._names = [name for name in existing_in(self.grid.ndim - 1) if name not in left_out]
         self._scores: dict[int, Scores] = {}
 
     def update(
@@ -100,10 +107,8 @@ class Judge:
         """What went wrong, in sentences."""
         where = f"on {spell(self.grid.shape[:-1])} points and {len(self.selection.frames)} times"
         notes = []
-        if self.scattered:
-            notes.append(
-                "Points are scattered: bRMSE and fRMSE, which need the edges and waves of a grid, are left out."
-            )
+        if self.arrangement in WITHOUT:
+            notes.append(ABOUT[self.arrangement])
         if self.not_finite:
             notes.append(
                 f"{self.not_finite} of {len(self.data)} predictions {where} are not finite; "

@@ -27,10 +27,13 @@ TABLES: dict[str, Callable[[Tensor, Tensor, int], Table | dict[str, Table]]] = {
     "brmse_pdebench_3d": boundary.brmse_pdebench_3d_table,
 }
 STANDARD = tuple(name for name in TABLES if name != "brmse_pdebench_3d")
-ON_GRIDS = ("brmse", "frmse")
-"""Metrics that go by the edges and waves of a grid; of scattered points they would tell the order."""
 FURTHER = {3: ("brmse_pdebench_3d",)}
 """Metrics that exist in one dimension only."""
+
+
+def existing_in(ndim: int) -> tuple[str, ...]:
+    """All metrics of fields with so many space axes."""
+    return STANDARD + FURTHER.get(ndim, ())
 
 
 @dataclass
@@ -93,7 +96,7 @@ class Scores:
     def update(self, pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"]) -> None:
         """Add a batch of any number of samples; frames and channels must stay the same, resolution need not."""
         check_fields(pred, target, self.initial_frames)
-        names = self.names or STANDARD + FURTHER.get(pred.ndim - 3, ())
+        names = self.names or existing_in(pred.ndim - 3)
         batch: dict[str, Tally] = {}
         for name in names:
             found = TABLES[name](pred.detach(), target.detach(), self.initial_frames)
