@@ -232,6 +232,7 @@ FIELD = torch.ones(2, 3, 8, 1)
         ({"params": {"eta": 1.0}}, "'burgers' has no parameter 'eta'. Use one of nu"),
         ({"params": {"nu": torch.ones(3)}}, r"'nu' has shape \(3,\); expected a number or 2, one per sample"),
         ({"domain": (UNIT, UNIT)}, r"domain has 2 axes; 'burgers' has 1. Give one \(low, high\) pair"),
+        ({"domain": ((1.0, 0.0),)}, r"domain has the axis \(1.0, 0.0\); expected finite ends, the lower one first"),
     ],
 )
 def test_borders(change, message):

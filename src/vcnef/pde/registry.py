@@ -76,11 +76,12 @@ def solve(
     times = torch.as_tensor(t, dtype=torch.float64).cpu()
     _check_times(times)
     if domain is not None:
-        _check_domain(chosen, domain)
+        check_domain(chosen, domain)
     return chosen.solve(states, times, _checked_params(chosen, params or {}, states), domain=domain)
 
 
-def _check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:
+def check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:
+    """Whether the axes are as many as the equation has, and each a box's."""
     if len(domain) != chosen.problem.ndim:
         raise ValueError(
             f"The domain has {len(domain)} axes; {chosen.name!r} has {chosen.problem.ndim}. "

@@ -12,7 +12,7 @@ from torch import Tensor
 from vcnef.pde.equation import Equation
 from vcnef.pde.finite_volume import per_sample
 from vcnef.pde.fluxes import LAWS, LAWS_2022, METHODS, Law, Method
-from vcnef.pde.registry import FEWEST_CELLS, equation
+from vcnef.pde.registry import FEWEST_CELLS, check_domain, equation
 from vcnef.suggest import suggestion
 
 
@@ -115,11 +115,7 @@ def _balance(
         raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
     _check_fields(chosen, u, u_t)
     box = chosen.problem.domain if domain is None else domain
-    if len(box) != chosen.problem.ndim:
-        raise ValueError(
-            f"The domain has {len(box)} axes; {name!r} has {chosen.problem.ndim}. "
-            f"Give one (low, high) pair per axis, e.g. {chosen.problem.domain}."
-        )
+    check_domain(chosen, box)
     spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
     law = (LAWS_2022 if generation == "2022" else LAWS)[name]
     fields = u.flatten(0, 1)
