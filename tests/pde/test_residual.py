@@ -2,6 +2,7 @@
 
 from math import pi
 
+import jaxtyping
 import pytest
 import torch
 
@@ -217,6 +218,17 @@ def test_time_derivative_of_frames():
 
 
 FIELD = torch.ones(2, 3, 8, 1)
+
+
+def test_arrays_are_to_be_tensors(monkeypatch):
+    # Annotations are not checked, as for a user of the package.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(TypeError, match=r"u is of type ndarray; expected a tensor. Convert it with torch"):
+        residual("burgers", FIELD.numpy(), FIELD)
+    with pytest.raises(TypeError, match="u_t is of type list; expected a tensor"):
+        residual_norm("burgers", FIELD, FIELD.tolist())
+    with pytest.raises(TypeError, match="t is of type list; expected a tensor"):
+        time_derivative(FIELD, [0.0, 0.1, 0.2])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -73,6 +73,7 @@ def time_derivative(u: Float[Tensor, "b t *x c"], t: Float[Tensor, " _"]) -> Flo
 
     Only as good as frames resolve the motion: at the benchmark's spacing of 0.05, those of a gas do not.
     """
+    _check_tensors(u=u, t=t)
     if len(t) < 3 or u.shape[1] != len(t):
         raise ValueError(
             f"u has {u.shape[1]} frames for {len(t)} times; expected one frame per time, and at least 3. "
@@ -123,7 +124,17 @@ def _balance(
     return _Balance(law, METHODS[method](spacing), fields, u_t.flatten(0, 1), columns)
 
 
+def _check_tensors(**given: Any) -> None:
+    for what, values in given.items():
+        if not isinstance(values, Tensor):
+            raise TypeError(
+                f"{what} is of type {type(values).__name__}; expected a tensor. "
+                f"Convert it with torch.as_tensor({what}), a labelled array with torch.as_tensor({what}.values)."
+            )
+
+
 def _check_fields(chosen: Equation, u: Tensor, u_t: Tensor) -> None:
+    _check_tensors(u=u, u_t=u_t)
     problem, shape = chosen.problem, tuple(u.shape)
     if u.ndim != problem.ndim + 3 or shape[-1] != len(problem.channels):
         raise ValueError(
