@@ -33,6 +33,7 @@ def test_names():
             {},
             "1 channels on its last axis; 'cns1d' expects 3. Stack .*density, pressure, vx",
         ),
+        ("cns1d", GAS[:0], {}, r"u0 has shape \(0, 16, 3\), which is no sample; expected at least one. Give some"),
         ("burgers", np.zeros((4, 3, 1)), {}, r"u0 has \(3,\) cells; expected at least 4"),
         ("burgers", np.full((4, 8, 1), np.nan), {}, "u0 has 32 values that are not finite"),
         ("cns1d", GAS * [1, -2, 1], {}, "pressure of u0 goes down to -2; expected more than 1e-08.*pressure, vx"),

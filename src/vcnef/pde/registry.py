@@ -104,6 +104,8 @@ def _check_states(chosen: Equation, u0: Tensor) -> None:
             f"u0 has {shape[-1]} channels on its last axis; {chosen.name!r} expects {len(problem.channels)}. "
             f"Stack them in the order {', '.join(problem.channels)}."
         )
+    if not len(u0):
+        raise ValueError(f"u0 has shape {shape}, which is no sample; expected at least one. Give some initial states.")
     if min(shape[1:-1]) < FEWEST_CELLS:
         raise ValueError(
             f"u0 has {shape[1:-1]} cells; expected at least {FEWEST_CELLS} along each axis. Use a finer grid."
