@@ -114,6 +114,21 @@ def test_a_solver_that_takes_too_long_is_left_out_and_said(burgers, make_surroga
     assert any("The solver was not timed on 32 points: it would take about" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(("rate", "tried"), [(1e-3, 1.0), (3.0, 1.0), (1e3, 1 / 256), (40.0, 1 / 16)])
+def test_a_slow_solver_is_tried_for_a_short_time_only(rate, tried, monkeypatch):
+    """It takes `rate` seconds per unit of time."""
+    asked = []
+    monkeypatch.setattr(cost_room, "time_once", lambda call, device: rate * call())
+
+    def run(t):
+        asked.append(float(t[-1]))
+        return asked[-1]
+
+    expected = cost_room.expected_seconds(run, torch.tensor([1.0, 3.0]), torch.device("cpu"))
+    assert expected == pytest.approx(3 * rate)
+    assert max(asked) == tried
+
+
 def test_trajectories_to_time_are_spread_over_the_data():
     cpu, cuda = torch.device("cpu"), torch.device("cuda")
     assert cost_room.spread(100, cost_room.together(100, 64, cpu)).tolist() == [0, 33, 66, 99]

@@ -24,6 +24,10 @@ POINTS = {"cpu": 2**16, "cuda": 2**22}
 MOST_SAMPLES = {"cpu": 4, "cuda": 64}
 LONGEST_SOLVE = 60.0
 """Seconds; a solver that would take longer is not run."""
+PARTS = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 1.0)
+"""Of the time to the first output, by which a solver is tried."""
+TELLING = 2.0
+"""Seconds from which on a try tells what the whole would take."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +116,16 @@ def classical_solver(data: Any, rows: Int[Tensor, " b"]) -> Callable[[Tensor, Te
 
 
 def expected_seconds(run: Callable[[Tensor], Any], t: Float[Tensor, " t"], device: torch.device) -> float:
-    """What `run(t)` would take, from what it takes to the first time; afterwards everything is compiled."""
-    run(t[:1])
-    return time_once(lambda: run(t[:1]), device) * float(t[-1] / t[0])
+    """What `run(t)` would take, from what it takes to the first time or a part of it; then everything is compiled.
+
+    Small parts come first: where there are few times, a slow solver takes hours to the first of them.
+    """
+    run(PARTS[0] * t[:1])
+    for part in PARTS:
+        taken = time_once(lambda part=part: run(part * t[:1]), device)
+        if taken > TELLING:
+            break
+    return taken * float(t[-1] / (part * t[0]))
 
 
 def _solve(
