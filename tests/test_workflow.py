@@ -196,6 +196,17 @@ def test_a_run_is_only_ever_continued_as_it_was_begun(data, tmp_path):
         fit(data, out=tmp_path / "nowhere", resume=True, **TINY)
 
 
+def test_a_run_that_is_not_continued_keeps_its_configuration(data, tmp_path):
+    """`config.yaml` says what was run: neither what was refused, nor fewer epochs than there were."""
+    fit(data, out=tmp_path, **TINY | {"epochs": 2})
+    others = from_arrays(waves(samples=60), t=T, params={"s": 1.0}, name="waves")
+    with pytest.raises(ValueError, match="Resume it with the data it was begun with"):
+        fit(others, out=tmp_path, resume=True, **TINY | {"epochs": 9})
+    assert Config.load(tmp_path / "config.yaml").train.epochs == 2
+    assert len(fit(data, out=tmp_path, resume=True, **TINY | {"epochs": 1}).history) == 2
+    assert Config.load(tmp_path / "config.yaml").train.epochs == 2
+
+
 def test_a_run_that_failed_before_it_began_leaves_no_obstacle(data, tmp_path):
     with pytest.raises(ValueError, match="Permute is no symmetry of 'waves'"):
         fit(data, out=tmp_path, symmetries=["permute"], **TINY)

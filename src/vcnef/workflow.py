@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,12 @@ def train(
         )
     surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)
-    if is_first_process():
-        config.save(folder / RUN_CONFIG)
     return train_surrogate(
         surrogate, training, validation, recipe,
         out=folder, queries=config.queries(), symmetries=config.symmetries(),
-        devices=devices, nodes=nodes, resume=resume, on_progress=on_progress,
+        devices=devices, nodes=nodes, resume=resume,
+        # Not before: a run that is not resumed after all keeps the configuration that it was made with.
+        on_begin=partial(config.save, folder / RUN_CONFIG), on_progress=on_progress,
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ def fit(
     devices: int | str = "auto",
     nodes: int = 1,
     resume: bool = False,
+    on_begin: Callable[[], None] | None = None,
     on_progress: Callable[[Record], None] | None = None,
 ) -> Run:
     """Train a surrogate, which has the best weights afterwards: those with the smallest nRMSE on `valid`.
@@ -53,7 +54,8 @@ def fit(
     number, "cpu", or "auto": one device, or all that `torchrun` or SLURM has started processes for.
 
     `resume` continues the interrupted run in `out`; on one device, exactly as if nothing had happened. SIGTERM and
-    SIGINT save the state and raise `Stopped`. `on_progress` is given a record about once a second.
+    SIGINT save the state and raise `Stopped`. `on_begin` is called when nothing has been refused and there are steps to
+    make, `on_progress` is given a record about once a second.
     """
     fabric = start(recipe, devices, nodes)
     queries, folder = queries or Queries(), None if out is None else Path(out)
@@ -61,7 +63,7 @@ def fit(
     job = prepare(fabric, surrogate, train, valid, recipe, **parts)
     try:
         with numerics(recipe), fused(surrogate.model, recipe, queries, fabric.device):
-            history = _train(job, on_progress)
+            history = _train(job, on_begin, on_progress)
     finally:
         # After a failure too: nobody should be left with weights that are not finite if there were better ones.
         if job.state.best_weights:
@@ -70,12 +72,14 @@ def fit(
     return Run(folder, surrogate, history, job.state.best)
 
 
-def _train(job: Job, on_progress: Callable[[Record], None] | None) -> list[Record]:
+def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[[Record], None] | None) -> list[Record]:
     fabric, recipe, batches, state = job.fabric, job.recipe, job.batches, job.state
     with Signals() as signals, open_diary(job.folder, recipe.logs, step=state.step) as diary:
         steps = recipe.epochs * len(batches)
         clock = Clock(fabric, signals, steps, recipe.minutes, state.elapsed, state.prepared, state.reserved)
         reporter = Reporter(state, clock, recipe.batch, on_progress if fabric.is_global_zero else None)
+        if on_begin and fabric.is_global_zero and not clock.over(state.step):
+            on_begin()
         while not clock.over(state.step):
             epoch, first = divmod(state.step, len(batches))
             reporter.begin(epoch)
