@@ -25,9 +25,12 @@ def demo(
 
     Minutes on two CPU cores. Every number comes from trajectories that neither model has seen.
     """
+    shares = {"vcnef": 1.0, "fno": 0.5}
+    for name in shares:
+        _check_own(name, out / "runs" / name)
     data = _generate(out, samples)
     found = {}
-    for name, share in (("vcnef", 1.0), ("fno", 0.5)):
+    for name, share in shares.items():
         run = _train(name, data, out / "runs" / name, minutes * share)
         found[name] = (run, _evaluate(name, run, data, out / "figures" / name))
     typer.echo(_comparison(found))
@@ -35,6 +38,22 @@ def demo(
     typer.echo(f"Data in {data}, runs in {out / 'runs'}, figures in {out / 'figures'}.")
     run = out / "runs" / "vcnef"
     typer.echo(f"Next: `vcnef serve {run}`, `vcnef predict {run} --help`, or vcnef.load({str(run)!r}).")
+
+
+def _check_own(name: str, folder: Path) -> None:
+    """A demo that is run again replaces its runs, and no others."""
+    from vcnef import workflow
+    from vcnef.config import Config
+
+    if not (folder / workflow.RUN_CONFIG).is_file():
+        workflow.check_folder(folder, resume=False)
+        return
+    try:
+        workflow.check_same(folder, Config.load(f"demo/{name}"))
+    except ValueError:
+        raise FileExistsError(
+            f"{folder} holds another run, which the demo would replace. Choose another --out."
+        ) from None
 
 
 def _generate(out: Path, samples: int) -> Path:
@@ -60,7 +79,8 @@ def _train(name: str, data: Path, folder: Path, minutes: float) -> Run:
     trajectories = open_data(data, **config.view())
     typer.echo(f"2. Training {name} for {minutes:.1f} minutes on {trajectories.split('train')}.")
     # A demo that is run again shows the same thing again.
-    shutil.rmtree(folder, ignore_errors=True)
+    if (folder / workflow.RUN_CONFIG).is_file():
+        shutil.rmtree(folder, ignore_errors=True)
     with training_progress(config.train.epochs) as report:
         return workflow.train(config, trajectories, out=folder, devices="cpu", on_progress=report)
 
