@@ -196,6 +196,16 @@ def test_a_run_is_only_ever_continued_as_it_was_begun(data, tmp_path):
         fit(data, out=tmp_path / "nowhere", resume=True, **TINY)
 
 
+def test_a_folder_that_cannot_be_made_is_refused_at_once(data, tmp_path, monkeypatch):
+    (tmp_path / "notes").write_text("mine")
+    for out in (tmp_path / "notes", tmp_path / "notes" / "run"):
+        with pytest.raises(OSError, match=r"The run cannot be kept in .*, since .*notes is a file\. Choose another"):
+            fit(data, out=out, **TINY)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(OSError, match=rf"in {tmp_path}/a/b, since {tmp_path} may not be written to\. Choose another"):
+        fit(data, out=tmp_path / "a" / "b", **TINY)
+
+
 def test_a_run_that_is_not_continued_keeps_its_configuration(data, tmp_path):
     """`config.yaml` says what was run: neither what was refused, nor fewer epochs than there were."""
     fit(data, out=tmp_path, **TINY | {"epochs": 2})

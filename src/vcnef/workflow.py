@@ -151,6 +151,10 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     """Whether a run may begin, or go on, in this folder; better asked before data are read."""
     if resume and not (folder / RUN_CONFIG).is_file():
         raise FileNotFoundError(f"There is no run in {folder} to resume. Check the path, or start without resume.")
+    there = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        trouble = "may not be written to" if there.is_dir() else "is a file"
+        raise OSError(f"The run cannot be kept in {folder}, since {there} {trouble}. Choose another folder.")
     # What another process of the same run has written is no obstacle.
     if not resume and is_first_process():
         check_unused(folder)
