@@ -141,6 +141,7 @@ def test_warnings_outside_the_trained_range(client, change, words):
         ({"last": 1e9}, "The last time is 1e+09"),
         ({"params": {"nu": 21}}, "nu is 21; expected 0 to 20, where the solver works."),
         ({"params": {"nu": float("nan")}}, "nu is nan; expected a finite number."),
+        ({"params": {"nu": 10**400}}, "nu is 1000000000000000000000000000000000000000; expected a finite number."),
         ({"params": {"nu": True}}, "nu is True; expected a finite number."),
         ({"params": {}}, "The parameter nu (trained on 0.01 to 0.5) is missing."),
         ({"params": {"mu": 1}}, "There is no parameter 'mu' of burgers."),

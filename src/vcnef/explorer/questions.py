@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from vcnef.explorer.states import NAMES, Shape
@@ -137,7 +137,8 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    # JSON knows whole numbers that no float holds.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= float_info.max:
         raise ValueError(f"{what} is {value!r:.40}; expected a finite number.")
     return float(value)
 
