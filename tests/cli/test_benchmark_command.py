@@ -77,6 +77,7 @@ def test_a_run_beside_the_release(vcnef, tmp_path, release):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("speed", "--models", ","), "--models names no model; write their names, e.g. --models vcnef,fno, or all."),
         (("speed", "--models", "fnoo"), "There is no model 'fnoo'"),
         (("speed", "--models", "fno", "--steps", "0"), "--steps 0 is not understood"),
         (("speed", "--models", "fno", "--precision", "fp8"), "precision is 'fp8'; expected one of default"),

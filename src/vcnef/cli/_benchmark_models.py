@@ -31,6 +31,8 @@ def choose_models(names: str, ndim: int, points: int, release: Path | None) -> d
     words = _every_model(ndim) if names == "all" else split_names(names)
     if release is not None and not any(word.partition("[")[0] == RELEASE for word in words):
         words.append(RELEASE)
+    if not words:
+        raise ValueError("--models names no model; write their names, e.g. --models vcnef,fno, or all.")
     return {word: _build(word, ndim, points, release) for word in words}
 
 
