@@ -25,14 +25,15 @@ def burgers(tmp_path_factory):
 
 
 def test_generate_train_resume(vcnef, burgers, tmp_path):
-    out = tmp_path / "runs" / "x"
+    out = tmp_path / "my runs" / "x"
     command = ("train", "debug/vcnef1d", "--data", burgers, "--out", out, "--devices", "cpu")
     code, printed, err = vcnef(*command, "--set", "train.epochs=1", "--set", "width=8")
     assert code == 0
     assert re.fullmatch(r"(epoch 1 of 1, loss \S+, .*samples/s(, 0:00:0\d left)?\n)+", err)
     assert "vcnef of 2," in printed
     assert "1 epochs in " in printed
-    assert f"{out / 'model'}: the model, for vcnef.load" in printed
+    assert f"{out / 'model'}: the model, for vcnef.load('{out}') and `vcnef predict '{out}'`" in printed
+    assert f"with `vcnef evaluate '{out}' --data FILE...`" in printed
     assert Config.load(out / "config.yaml").model.options["width"] == 8
     assert load(out).problem.name == "burgers"
 

@@ -29,6 +29,8 @@ def convert(
 
     The release scales neither fields nor parameters, so the folder says what their numbers mean and changes none.
     """
+    from shlex import quote
+
     from vcnef.cli._tables import count_weights
     from vcnef.models.release import from_release
     from vcnef.surrogate import Surrogate
@@ -49,7 +51,7 @@ def convert(
     typer.echo(
         f"{out}: VCNeF of {count_weights(model)} weights, {', '.join(problem.channels)} in {ndim}D, to t = {horizon:g}."
     )
-    typer.echo(f"Use it with `vcnef predict {out}` or vcnef.load({str(out)!r}).")
+    typer.echo(f"Use it with `vcnef predict {quote(str(out))}` or vcnef.load({str(out)!r}).")
 
 
 def _problem(model: VCNeF, name: str, channels: str | None, params: str | None, domain: str) -> Problem:

@@ -25,6 +25,8 @@ def demo(
 
     Minutes on two CPU cores. Every number comes from trajectories that neither model has seen.
     """
+    from shlex import quote
+
     shares = {"vcnef": 1.0, "fno": 0.5}
     for name in shares:
         _check_own(name, out / "runs" / name)
@@ -36,8 +38,8 @@ def demo(
     typer.echo(_comparison(found))
     _report(out, minutes, samples, found)
     typer.echo(f"Data in {data}, runs in {out / 'runs'}, figures in {out / 'figures'}.")
-    run = out / "runs" / "vcnef"
-    typer.echo(f"Next: `vcnef serve {run}`, `vcnef predict {run} --help`, or vcnef.load({str(run)!r}).")
+    run = str(out / "runs" / "vcnef")
+    typer.echo(f"Next: `vcnef serve {quote(run)}`, `vcnef predict {quote(run)} --help`, or vcnef.load({run!r}).")
 
 
 def _check_own(name: str, folder: Path) -> None:

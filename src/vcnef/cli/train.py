@@ -92,16 +92,17 @@ def _number(devices: str) -> int | str:
 
 def _summarise(run: Run, config: Config) -> None:
     from math import isfinite
+    from shlex import quote
 
     from vcnef.cli._tables import count_weights
 
-    surrogate, folder = run.surrogate, run.folder
+    surrogate, folder, named = run.surrogate, run.folder, quote(str(run.folder))
     weights = count_weights(surrogate.model)
     typer.echo(f"{config.model.name} of {weights} weights, trained on {surrogate.provenance['train']}")
     if run.history:
         last = run.history[-1]
         score = f", best nRMSE on valid {run.best:.4g}" if isfinite(run.best) else ""
         typer.echo(f"{last['epoch']} epochs in {last['seconds']:.1f} s, last loss {last['loss']:.4g}{score}")
-    typer.echo(f"{folder / 'model'}: the model, for vcnef.load({str(folder)!r}) and `vcnef predict {folder}`")
+    typer.echo(f"{folder / 'model'}: the model, for vcnef.load({str(folder)!r}) and `vcnef predict {named}`")
     typer.echo(f"{folder / 'config.yaml'}, {folder / 'log.jsonl'}: what was run, and how it went")
-    typer.echo(f"Judge it on test data with `vcnef evaluate {folder} --data FILE...`")
+    typer.echo(f"Judge it on test data with `vcnef evaluate {named} --data FILE...`")
