@@ -64,7 +64,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, release, tmp_path, wro
 
 def test_a_missing_file_and_a_folder_in_use(vcnef, tmp_path):
     code, _, err = vcnef("convert", tmp_path / "no.pt", "--ndim", 1, "--out", tmp_path / "model")
-    assert (code, err) == (2, f"{tmp_path / 'no.pt'} does not exist. Give the path of a .pt file of the release.\n")
+    assert (code, err) == (2, f"There is no file {tmp_path / 'no.pt'}. Give the path of a .pt file of the release.\n")
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "notes.txt").write_text("mine")
     code, _, err = vcnef("convert", tmp_path / "no.pt", "--ndim", 1, "--out", tmp_path / "used")

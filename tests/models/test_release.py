@@ -55,8 +55,12 @@ def test_what_is_no_checkpoint_of_the_release_is_refused(tmp_path):
     for other in ({}, {"model_state_dict": {}}, {"model": state, "epoch": 3}, tmp_path / "list.pt"):
         with pytest.raises(ValueError, match="is no state dict and has none under 'model_state_dict'"):
             vcnef.from_release(other, ndim=2)
+
+
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path):
     (tmp_path / "text.pt").write_text("not a checkpoint")
-    with pytest.raises(ValueError, match=r"text.pt is no checkpoint"):
+    with pytest.raises(ValueError, match=r"text.pt is no checkpoint that can be read safely\. Save its .* alone\.$"):
         vcnef.from_release(tmp_path / "text.pt", ndim=1)
-    with pytest.raises(ValueError, match=r"missing.pt does not exist"):
-        vcnef.from_release(tmp_path / "missing.pt", ndim=1)
+    for path in (tmp_path / "missing.pt", tmp_path):
+        with pytest.raises(ValueError, match=rf"There is no file {path}\. Give the path of a \.pt file"):
+            vcnef.from_release(path, ndim=1)

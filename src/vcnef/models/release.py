@@ -115,12 +115,13 @@ def _check_complete(state: Mapping[str, Tensor], expected: Iterable[str]) -> Non
 
 
 def _load(path: Path) -> Any:
-    if not path.exists():
-        raise ValueError(f"{path} does not exist. Give the path of a .pt file of the release.")
+    if not path.is_file():
+        raise ValueError(f"There is no file {path}. Give the path of a .pt file of the release.")
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise ValueError(f"{path} is no checkpoint that can be read safely: {error}") from error
+        # What torch says of it goes over many lines, and advises to run whatever code the file holds.
+        raise ValueError(f"{path} is no checkpoint that can be read safely. Save its state dict alone.") from error
 
 
 def _rename(name: str, places: Mapping[str, str]) -> str:
