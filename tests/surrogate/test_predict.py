@@ -82,6 +82,17 @@ def test_labelled_initial_states(make_surrogate, make_data):
         np.testing.assert_allclose(surrogate.predict(form, 1.0), expected, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:eta is")
+def test_parameters_join_those_of_a_labelled_state(make_surrogate, make_data):
+    """Even one that training holds a single value of: that is no reason to leave out what a state says."""
+    surrogate, data = make_surrogate("cns2d", spread=(0.01, 0.01)), make_data("cns2d", samples=2)
+    state = xr.DataArray(data.u[:, 0], dims=("sample", "x", "y", "channel"), coords={"eta": 0.02, "zeta": 0.03})
+    with pytest.warns(UserWarning, match="zeta is 0.03 to 0.03; the surrogate was trained on 0.01 to 0.01"):
+        answer = surrogate.predict(state, 1.0, {"eta": [0.04, 0.05]})
+    np.testing.assert_array_equal(answer.eta, np.float32([0.04, 0.05]))
+    np.testing.assert_array_equal(answer.zeta, np.float32([0.03, 0.03]))
+
+
 @pytest.mark.parametrize("name", ["burgers", "cns2d"])
 def test_a_saved_answer_is_the_next_state(make_surrogate, make_data, tmp_path, name):
     surrogate, data = make_surrogate(name), make_data(name, samples=2)
@@ -285,7 +296,7 @@ BURGERS = {
         r"There is no parameter 'mu' of burgers. Did you mean 'nu'\? There are nu",
     ),
     "missing": ({"params": None}, r"The parameter nu \(trained on 0.001 to 0.1\) is missing. Pass params=\{'nu': …\}"),
-    "unnamed": ({"params": 0.01}, r"params is float; expected values by name, e.g. params=\{'nu': 0.002\}"),
+    "unnamed": ({"params": 0.01}, r"params is float; expected values by name, e.g. params=\{'nu': nu\}"),
     "counts": (
         {"params": {"nu": [0.01] * 3}},
         r"params\['nu'\] has shape \(3,\); expected one value or 2, one per sample",

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.arrays import as_tensor, make_grid, make_params
+from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
 from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME, join, points_of
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
@@ -32,9 +32,9 @@ def read_question(
     problem: Problem, u0: Any, t: Any, params: Any, x: Any, provenance: Mapping[str, Any] | None = None
 ) -> Question:
     """The question in arrays; without `x` the points are the usual ones, if the surrogate was trained on a grid."""
-    trained = provenance or {}
+    trained, given = provenance or {}, by_name(params)
     if hasattr(u0, "dims"):
-        params = _labelled_params(problem, u0) if params is None else params
+        given = {**_labelled_params(problem, u0), **given}
         labelled = _labelled_states(problem, u0)
         x = _labelled_points(problem, labelled) if x is None else x
         u0 = labelled.values
@@ -43,7 +43,7 @@ def read_question(
     states = _states(problem, as_tensor(u0, "u0"), scattered=are_scattered(x, problem.ndim))
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
-    table = _params(problem, params, len(states))
+    table = _params(problem, given, len(states))
     if len(states) == 1:
         states = states.expand(len(table), *states.shape[1:])
     sides = tuple(states.shape[1:-1])
@@ -51,9 +51,9 @@ def read_question(
     return Question(states, grid, _times(t), table)
 
 
-def _labelled_params(problem: Problem, u0: Any) -> dict[str, Any] | None:
+def _labelled_params(problem: Problem, u0: Any) -> dict[str, Any]:
     known = u0.variables if hasattr(u0, "data_vars") else u0.coords
-    return {name: u0[name].values for name in problem.parameters if name in known} or None
+    return {name: u0[name].values for name in problem.parameters if name in known}
 
 
 def _labelled_states(problem: Problem, u0: Any) -> Any:
@@ -122,10 +122,7 @@ def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "
     )
 
 
-def _params(problem: Problem, params: Any, samples: int) -> Float[Tensor, "b p"]:
-    given = {} if params is None else params
-    if not isinstance(given, Mapping):
-        raise ValueError(f"params is {type(given).__name__}; expected values by name, e.g. params={{'nu': 0.002}}.")
+def _params(problem: Problem, given: Mapping[str, Any], samples: int) -> Float[Tensor, "b p"]:
     for name in given:
         if name not in problem.parameters:
             known = suggestion(str(name), problem.parameters)

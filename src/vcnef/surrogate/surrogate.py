@@ -152,6 +152,7 @@ class Surrogate:
         u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible.
         t: times since `u0`; at 0 the answer is `u0` itself.
         params: by name, {"nu": 0.002}, one value or one per sample; several for one initial state make a sample each.
+            They join those that a labelled `u0` brings, and replace them.
         x: coordinates as in `from_arrays`; by default the points of training where `u0` has their resolution, and
             otherwise, as after training with random phases, the cell centres of the domain. After training on
             scattered points or on an uneven grid they must be given.
