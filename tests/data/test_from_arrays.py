@@ -94,6 +94,27 @@ def test_what_is_given_beside_a_dataset_joins_its_parameters_and_replaces_the_re
     assert data.problem.domain == ((-0.5, 7.5),)
 
 
+PARTS = {
+    "half": (slice(0, 4), (0.0, 0.5)),
+    "all but one": (slice(0, 7), (0.0, 0.875)),
+    "stride": (slice(None, None, 2), None),
+    "other phase": (slice(3, None, 4), None),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_of_a_domain_is_one_of_its_own_that_does_not_close(make_data, tmp_path, part):
+    points, box = PARTS[part]
+    data = make_data("cns2d")
+    dataset = data.to_xarray().isel(y=points)
+    dataset.to_netcdf(tmp_path / "part.nc", engine="h5netcdf")
+    for found in (from_arrays(dataset), open_data(tmp_path / "part.nc")):
+        assert found.problem.name == "cns2d"
+        assert found.problem.domain == (data.problem.domain if box is None else ((0.0, 1.0), box))
+        assert found.problem.periodic == (box is None)
+    assert from_arrays(dataset, periodic=True).problem.periodic
+
+
 def test_a_dataset_from_elsewhere():
     fields = {"h": (("time", "x"), np.ones((3, 4))), "depth": ((), 2.0)}
     dataset = xr.Dataset(fields, coords={"y": 0.5}, attrs={"domain": "North Sea"})

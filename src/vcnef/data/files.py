@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from vcnef.data.arrays import from_arrays, make_params
+from vcnef.data.arrays import from_arrays, make_grid, make_params
 from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits
 from vcnef.data.source import Source
@@ -53,14 +53,16 @@ def describe_netcdf(path: Path, view: View, params: Params) -> Source:
     """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
     import xarray as xr
 
-    from vcnef.data.labelled import noted_problem, units_of, unpack
+    from vcnef.data.labelled import fit_to_points, noted_problem, units_of, unpack
 
     # Times as they are counted: "hours since" a day would be read as dates.
     with speaking_of(path), xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
         labels = unpack(dataset)
         units = units_of(dataset, labels.get("channels", ()), labels["params"])
         labels["params"] = {**labels["params"], **params}
-        known = noted_problem(dataset.attrs, labels["u"].ndim - 3) | {"units": units}
+        sides = labels["u"].shape[2:-1]
+        noted = fit_to_points(noted_problem(dataset.attrs, len(sides)), make_grid(labels["x"], sides)[1], sides)
+        known = noted | {"units": units}
         return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from vcnef.data.arrays import by_name, from_arrays
+from vcnef.data.arrays import Domain, by_name, from_arrays
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes
@@ -34,8 +34,10 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     told = {key: value for key, value in given.items() if value is not None}
     data = from_arrays(**(labels | told | {"params": params}))
     noted = noted_problem(labelled.attrs, data.problem.ndim)
-    # Other points lie in a box of their own.
-    told |= {"domain": data.problem.domain} if "x" in told else {}
+    if "x" in told:  # Other points lie in a box of their own.
+        told["domain"] = data.problem.domain
+    else:
+        noted = fit_to_points(noted, data.problem.domain, data.resolution)
     problem = replace(data.problem, **{key: value for key, value in noted.items() if key not in told})
     problem = replace(problem, units=units_of(labelled, problem.channels, problem.parameters))
     return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
@@ -163,6 +165,14 @@ def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
     domain = tuple((float(low), float(high)) for low, high in ends.reshape(ndim, 2))
     name = {"name": str(attributes["problem"])} if "problem" in attributes else {}
     return name | {"domain": domain, "periodic": bool(attributes.get("periodic", 1))}
+
+
+def fit_to_points(noted: dict[str, Any], box: Domain, sides: Sequence[int]) -> dict[str, Any]:
+    """What is noted of the whole domain, for points that may fill a part of it only: that does not close."""
+    steps = [(high - low) / n for (low, high), n in zip(box, sides, strict=True)]
+    away = np.abs(np.subtract(noted.get("domain", box), box)).max(axis=1)
+    # A stride moves the ends of the box by less than half a step, a point that is left out by a whole one.
+    return noted if (away < 0.75 * np.array(steps)).all() else noted | {"domain": box, "periodic": False}
 
 
 def to_dataset(data: Trajectories) -> xr.Dataset:
