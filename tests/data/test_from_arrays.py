@@ -69,6 +69,14 @@ def test_a_labelled_array_brings_its_own_names():
     assert data.t.tolist() == [0.0, 0.5, 2.0]
 
 
+def test_a_channel_that_is_selected_keeps_its_name_and_unit():
+    units = ("channel", ["kg/m³", "Pa"])
+    coordinates = {"channel": ["density", "pressure"], "units": units}
+    array = xr.DataArray(np.ones((2, 3, 8, 2)), coordinates, ("sample", "t", "x", "channel"), name="gas")
+    one = from_arrays(array.sel(channel="pressure"))
+    assert (one.problem.channels, one.problem.units) == (("pressure",), {"pressure": "Pa"})
+
+
 def test_xarray_there_and_back(make_data):
     data = make_data("cns2d")
     again = from_arrays(data.to_xarray().to_dataarray(dim="channel").sel(channel=list(data.problem.channels)))

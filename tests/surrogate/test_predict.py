@@ -335,6 +335,8 @@ def test_labels_that_do_not_fit(make_surrogate):
     sentence = r"u0 has the channels density, vx; this surrogate of cns2d expects density, pressure, vx, vy. Rename"
     with pytest.raises(ValueError, match=sentence):
         surrogate.predict(named, 1.0)
+    with pytest.raises(ValueError, match=r"u0 has the channels density; this surrogate of heat expects u. Rename"):
+        make_surrogate("heat").predict(named.sel(channel="density"), 1.0)
     half = xr.DataArray(np.ones((8, 8, 4)), {"y": np.arange(8.0)}, ("x", "y", "channel"))
     with pytest.raises(
         ValueError, match=r"coordinates for y, but none for x. Add them with array.assign_coords\(x=...\)"

@@ -60,8 +60,9 @@ def unpack(labelled: Any, x: Any = None) -> dict[str, Any]:
     labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": points_of(ordered, space) if x is None else x}
     if TIME in ordered.coords:
         labels["t"] = ordered[TIME].values
-    if CHANNEL in array.coords and array[CHANNEL].ndim == 1:
-        labels["channels"] = tuple(str(name) for name in array[CHANNEL].values)
+    # One that was selected by its name has kept it.
+    if CHANNEL in ordered.coords:
+        labels["channels"] = tuple(str(name) for name in ordered[CHANNEL].values)
     elif CHANNEL in missing and array.name is not None:
         labels["channels"] = (str(array.name),)
     labels["params"] = {
@@ -149,8 +150,8 @@ def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) 
     noted = {SYNONYMS.get(str(name), str(name)): each.attrs.get("units") for name, each in labelled.coords.items()}
     if isinstance(labelled, xr.Dataset):
         noted |= {str(name): each.attrs.get("units") for name, each in labelled.data_vars.items()}
-    elif "units" in labelled.coords and labelled["units"].dims == (CHANNEL,):
-        noted |= dict(zip(channels, labelled["units"].values, strict=True))
+    elif "units" in labelled.coords and labelled["units"].size == len(channels):
+        noted |= dict(zip(channels, np.atleast_1d(labelled["units"].values), strict=True))
     elif len(channels) == 1:
         noted[channels[0]] = labelled.attrs.get("units")
     known = (*channels, *parameters, TIME, *SPACE)

@@ -72,15 +72,15 @@ def _labelled_states(problem: Problem, u0: Any) -> Any:
             f"u0 has the dimensions {tuple(array.dims)}; this surrogate of {problem.name} expects {SAMPLE}, "
             f"{', '.join(axes)} and {CHANNEL}. Select one time, or rename them with u0.rename(...)."
         )
-    if CHANNEL in array.coords and array[CHANNEL].ndim == 1:
-        names = [str(name) for name in array[CHANNEL].values]
+    complete = array.expand_dims([dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims])
+    if CHANNEL in complete.coords:
+        names = [str(name) for name in complete[CHANNEL].values]
         if set(names) != set(problem.channels) or len(names) != len(problem.channels):
             raise ValueError(
                 f"u0 has the channels {', '.join(names)}; this surrogate of {problem.name} expects "
                 f"{', '.join(problem.channels)}. Rename or add the fields that differ."
             )
-        array = array.isel({CHANNEL: [names.index(name) for name in problem.channels]})
-    complete = array.expand_dims([dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims])
+        complete = complete.isel({CHANNEL: [names.index(name) for name in problem.channels]})
     return complete.transpose(SAMPLE, *space, CHANNEL)
 
 
