@@ -316,6 +316,7 @@ def test_units_of_labelled_arrays(with_units):
     assert from_arrays(with_units).problem.units == UNITS
     alone = with_units["density"].assign_coords(nu=with_units["nu"])
     assert from_arrays(alone).problem.units == UNITS
+    assert from_arrays(alone.rename(nu="c")).problem.units["c"] == UNITS["nu"]
     both = with_units[["density", "share"]].to_dataarray("channel").assign_coords(units=("channel", ["kg/m3", ""]))
     assert from_arrays(both).problem.units == {"t": UNITS["t"], "x": "m", "density": "kg/m3"}
 

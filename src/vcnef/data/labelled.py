@@ -147,7 +147,9 @@ def join(fields: Mapping[Any, xr.DataArray]) -> xr.DataArray:
 
 def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) -> dict[str, str]:
     """The units that labelled data note, by the names of channels, parameters and coordinates."""
-    noted = {SYNONYMS.get(str(name), str(name)): each.attrs.get("units") for name, each in labelled.coords.items()}
+    # Dimensions alone have synonyms: c may be the speed of waves.
+    synonyms = {name: SYNONYMS[name] for name in labelled.dims if name in SYNONYMS}
+    noted = {synonyms.get(name, str(name)): each.attrs.get("units") for name, each in labelled.coords.items()}
     if isinstance(labelled, xr.Dataset):
         noted |= {str(name): each.attrs.get("units") for name, each in labelled.data_vars.items()}
     elif "units" in labelled.coords and labelled["units"].size == len(channels):
