@@ -114,6 +114,16 @@ def test_what_was_made_before_an_error_is_kept(tmp_path, monkeypatch):
     assert torch.equal(open_data(path).u, generate(DecayingWaves(), **SETTINGS).u)
 
 
+def test_thousands_of_times(tmp_path):
+    few = SETTINGS | {"samples": 2, "frames": 4000}
+    first, second = (generate(DecayingWaves(), out=tmp_path / each, **few)[0] for each in ("a.hdf5", "b.hdf5"))
+    assert digest(first) == digest(second)
+    data = open_data(first)
+    assert len(data.t) == len(data.attributes["recipe"]["times"]) == 4000
+    for suffix in (".hdf5", ".nc", ".npz"):
+        assert open_data(data.save(tmp_path / f"again{suffix}")).attributes == data.attributes
+
+
 def test_stored_points_are_thinned(tmp_path):
     fine = generate(DecayingWaves(), **SETTINGS)
     [path] = generate(DecayingWaves(), out=tmp_path / "decay.hdf5", store_stride=4, **SETTINGS)

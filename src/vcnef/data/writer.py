@@ -81,7 +81,8 @@ def create(
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".part")
     shape = (len(params), len(t), *(len(line) for line in lines))
-    with h5py.File(draft, "w") as file:
+    # Before 1.8 (of 2008), HDF5 had no attributes above 64 kB, and the times of a recipe may be thousands.
+    with h5py.File(draft, "w", libver="v108") as file:
         for key in field_keys(problem.channels):
             file.create_dataset(key, shape, dtype="<f4", dcpl=_contiguous())
         for key, line in zip(AXIS_KEYS, lines, strict=False):
