@@ -268,6 +268,14 @@ def test_a_memory_limit_that_is_none(make_surrogate):
         make_surrogate().predict(np.ones((1, 8, 1)), 1.0, {"nu": 0.01}, memory_limit="1kB")
 
 
+def test_the_memory_of_a_model_that_steps_is_that_of_a_step(make_surrogate):
+    """Though the first time that is asked for may be that of the state itself."""
+    surrogate = make_surrogate(model="fno", options={"width": 4, "modes": 2})
+    for times in ([0.0], [0.0, 2.0], [0.3]):
+        with pytest.raises(ValueError, match=r"One time of one sample on 8 points needs about 0.0328 MB, more than"):
+            surrogate.predict(np.ones((1, 8, 1)), times, {"nu": 0.01}, memory_limit="10kB")
+
+
 def test_in_its_own_time_a_faster_film_is_the_same(make_surrogate, make_data, tmp_path):
     data, surrogate = make_data(), make_surrogate(own_time=True)
     u0, t = data.u[:, 0], data.t[1:]

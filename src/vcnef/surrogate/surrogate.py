@@ -6,6 +6,7 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -163,11 +164,12 @@ class Surrogate:
         question = read_question(self.problem, u0, t, params, x, self.provenance)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
-        tensors = [each.to(self.device) for each in (question.u0, question.grid, question.t, question.params)]
+        asked = (question.u0, question.grid, question.t, question.params)
+        states, grid, times, table = (each.to(self.device) for each in asked)
         usual = self.model.points_in_flight(self.device)
         frame = prod(question.u0.shape[1:-1])
-        budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(*tensors))
-        u = self.answer(*tensors, points_per_chunk=budget, precision=precision).cpu()
+        budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(states, grid, table))
+        u = self.answer(states, grid, times, table, points_per_chunk=budget, precision=precision).cpu()
         u[:, question.t == 0] = question.u0[:, None]
         return label(u, question, self.problem)
 
@@ -178,11 +180,14 @@ class Surrogate:
         self.scaling.params.check(question.params, self.problem)
         return list(doubts(question, self.problem, self.scaling, self.provenance))
 
-    def _largest_tensor(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> int:
+    def _largest_tensor(self, u0: Tensor, grid: Tensor, params: Tensor) -> int:
         """On the way to one time of one sample; looked at once for each kind of field."""
         kind = (tuple(u0.shape[1:]), u0.device)
         if kind not in self._largest:
-            self._largest[kind] = largest_tensor(lambda: self.answer(u0[:1], grid, t[:1], params[:1]))
+            # After a whole step: at time 0 a model that steps has nothing to do.
+            step = self.scaling.horizon / (self.model.steps if isinstance(self.model, Rollout) else 1)
+            compute = partial(self.answer, u0[:1], grid, u0.new_tensor([step]), params[:1])
+            self._largest[kind] = largest_tensor(compute)
         return self._largest[kind]
 
     def save(self, folder: str | Path) -> None:
