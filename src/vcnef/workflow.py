@@ -90,8 +90,8 @@ def train(
     section, recipe = config.data, config.train
     training, validation = _training_data(config, data)
     surrogate = Surrogate.build(
-        config.model.name, _options(config, training), training,
-        log=section.log, normalise=section.normalise, own_time=section.own_time, seed=recipe.seed,
+        config.model.name, config.model.options, training, log=section.log, normalise=section.normalise,
+        own_time=section.own_time, thinning=config.thinning(), seed=recipe.seed,
     )  # fmt: skip
     _check_instance(surrogate, config)
     if is_scattered(data.grid) and not surrogate.model.scattered:
@@ -214,14 +214,6 @@ def _thin(data: Data, config: Config) -> Data:
     return loaded.view(space_stride=config.thinning())
 
 
-def _options(config: Config, data: Data) -> dict[str, Any]:
-    """Those of the model; a stencil is made for the grid of the batches, not for a finer one that they come from."""
-    options, thinning = config.model.options, config.thinning()
-    if thinning == 1 or "sides" not in option_names(config.model.name):
-        return options
-    return {"sides": tuple(n // thinning for n in data.resolution)} | options
-
-
 def _check_instance(surrogate: Surrogate, config: Config) -> None:
     if surrogate.model.one_instance and config.data.instance is None:
         raise ValueError(
@@ -231,16 +223,11 @@ def _check_instance(surrogate: Surrogate, config: Config) -> None:
 
 
 def _provenance(data: Data, config: Config) -> dict[str, Any]:
-    """Where a surrogate is at home, for its evaluation: resolution, times, the share of validation, and the values of
-    the parameters if few."""
+    """Where a surrogate is at home, for its evaluation: times, share of validation and, if few, parameters."""
     instance = config.data.instance
     values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
     listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
-    # With random phases, points of training are everywhere in their cells.
-    phases = {"ends": None} if config.thinning() > 1 else {}
     return {
-        "resolution": [n // config.thinning() for n in data.resolution],
-        **phases,
         "times": [_short(each) for each in data.t.tolist()],
         "valid": config.data.valid,
         **(listed if len(values) <= FEW else {}),

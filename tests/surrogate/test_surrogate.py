@@ -77,12 +77,13 @@ def test_of_several_axes_angles_and_ratios_stay(make_data):
     assert Surrogate.build("vcnef", options, flat, normalise=False).options["lengths"] == (4.0, 2.0)
 
 
-def test_the_resolution_of_training_is_that_of_the_data(make_data):
+def test_the_resolution_of_training_is_that_of_the_batches(make_data):
     data = make_data("burgers")
     points = len(data.grid)
     assert Surrogate.build("oformer", {}, data).options["resolution"] == points
     longer = replace(data, grid=4 * data.grid, problem=replace(data.problem, domain=((0.0, 4.0),)))
     assert Surrogate.build("oformer", {}, longer, normalise=False).options["resolution"] == points / 4
+    assert Surrogate.build("oformer", {}, data, thinning=2).options["resolution"] == points / 2
     assert Surrogate.build("oformer", {"resolution": 256}, data).options["resolution"] == 256
 
 

@@ -67,13 +67,15 @@ class Surrogate:
         log: Sequence[str] = (),
         normalise: bool = True,
         own_time: bool = False,
+        thinning: int = 1,
         seed: int | None = None,
     ) -> Surrogate:
         """An untrained model for the data's problem, with the scales of the training split.
 
         `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields, parameters
         and points as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
-        has a unit of time of its own. `seed` decides the initial weights; without one, torch's own generator does.
+        has a unit of time of its own. With `thinning`, as of `Shift(stride)`, batches keep one of so many points along
+        each axis, from wherever. `seed` decides the initial weights; without one, torch's own generator does.
         """
         problem = train.problem
         if own_time and options.get("clocks"):
@@ -81,7 +83,8 @@ class Surrogate:
         if own_time and not normalise:
             raise ValueError("own_time is true, but normalise is false. Set normalise, or leave out own_time.")
         scaling = Scaling.fit(train, log, own_time=own_time) if normalise else _identity(train)
-        complete = dict(options) | _facts(name, options, train, scaling)
+        resolution = [n // thinning for n in train.resolution]
+        complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
         sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
@@ -93,9 +96,9 @@ class Surrogate:
             _check_equal_steps(name, train.t)
         made = {name: train.attributes[name] for name in MADE_WITH if name in train.attributes}
         provenance = {
-            "train": describe(train), "resolution": list(train.resolution), "grid": arrangement(train.grid),
-            "field_ranges": field_ranges(train), **note_ends(train.grid, problem.domain),
-            **({"generated": made} if made else {}),
+            "train": describe(train), "resolution": resolution, "grid": arrangement(train.grid),
+            "field_ranges": field_ranges(train), **({"generated": made} if made else {}),
+            **(note_ends(train.grid, problem.domain) if thinning == 1 else {}),
         }  # fmt: skip
         return cls(model, name, complete, problem, scaling, provenance)
 
@@ -251,13 +254,16 @@ def _tuples(value: Any) -> Any:
 
 
 def _facts(
-    name: str, options: Mapping[str, Any], train: Trajectories | StoredTrajectories, scaling: Scaling
+    name: str,
+    options: Mapping[str, Any],
+    train: Trajectories | StoredTrajectories,
+    scaling: Scaling,
+    sides: tuple[int, ...],
 ) -> dict[str, Any]:
-    """Options that the data decide, where the model has them and nobody has set them."""
+    """Options that the data and the sides of a batch decide, where the model has them and nobody has set them."""
     builder = registry.MODELS.get(name)
     known = inspect.signature(builder).parameters if builder else {}
     lengths = tuple((high - low) / scaling.length for low, high in train.problem.domain)
-    sides = tuple(train.grid.shape[:-1])
     facts = {
         "steps": len(train.t) - 1,
         "lengths": lengths,
