@@ -207,6 +207,12 @@ def test_npz_without_u_and_netcdf_without_fields(tmp_path):
     assert " has no variable over t and x; its variables are ['a']" in refusal(tmp_path / "a.nc")
 
 
+def test_a_netcdf_file_of_the_classic_format(tmp_path):
+    (tmp_path / "old.nc").write_bytes(b"CDF\x01" + bytes(28))
+    expected = " has the classic format of NetCDF 3; expected NetCDF 4. Convert it with nccopy -k nc4."
+    assert refusal(tmp_path / "old.nc") == expected
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from vcnef.data import open as open_data
-from vcnef.data.files import speaking_of
+from vcnef.data.files import reading_netcdf, speaking_of
 from vcnef.problem import Problem
 
 STATE_KEYS = ("u0", "u")
@@ -62,9 +62,7 @@ def _read_hdf5(path: Path, problem: Problem, told: Names) -> InitialStates:
 
 
 def _read_netcdf(path: Path, problem: Problem, told: Names) -> InitialStates:
-    import xarray as xr
-
-    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
+    with reading_netcdf(path) as dataset:
         states = dataset.load()
     for name in ("t", "time"):
         states = states.isel({name: 0}, drop=True) if name in states.dims else states

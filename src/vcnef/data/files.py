@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,9 @@ from vcnef.data.source import Source
 from vcnef.data.views import View
 from vcnef.problem import Problem
 from vcnef.suggest import nearest
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 ARRAYS = ("u", "t", "x", "params", "problem", NOTE)
 """What an .npz file holds; every other array is a parameter."""
@@ -51,12 +54,9 @@ def describe_npz(path: Path, view: View, params: Params) -> Source:
 
 def describe_netcdf(path: Path, view: View, params: Params) -> Source:
     """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
-    import xarray as xr
-
     from vcnef.data.labelled import fit_to_points, noted_problem, units_of, unpack
 
-    # Times as they are counted: "hours since" a day would be read as dates.
-    with speaking_of(path), xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
+    with reading_netcdf(path) as dataset:
         labels = unpack(dataset)
         units = units_of(dataset, labels.get("channels", ()), labels["params"])
         labels["params"] = {**labels["params"], **params}
@@ -64,6 +64,20 @@ def describe_netcdf(path: Path, view: View, params: Params) -> Source:
         noted = fit_to_points(noted_problem(dataset.attrs, len(sides)), make_grid(labels["x"], sides)[1], sides)
         known = noted | {"units": units}
         return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
+
+
+@contextmanager
+def reading_netcdf(path: Path) -> Iterator[xr.Dataset]:
+    """The open dataset."""
+    import xarray as xr
+
+    with speaking_of(path):
+        with path.open("rb") as file:
+            if file.read(3) == b"CDF":
+                raise ValueError("has the classic format of NetCDF 3; expected NetCDF 4. Convert it with nccopy -k nc4")
+        # Times as they are counted: "hours since" a day would be read as dates.
+        with xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
+            yield dataset
 
 
 @contextmanager
