@@ -333,6 +333,14 @@ def test_other_times_or_points_are_other_ones_in_any_unit(unit, longer, tmp_path
         open_data([tmp_path / "a.npz", tmp_path / "c.npz"])
 
 
+@pytest.mark.parametrize("name", ["M", "recipe"])
+def test_parameters_of_any_name_come_back(tmp_path, name):
+    """Though a file says other things under it; M is a Mach number."""
+    data = from_arrays(np.ones((3, 4, 8, 1)), params={name: 0.5})
+    again = open_data(data.save(tmp_path / "own.hdf5"))
+    assert (again.problem, again.attributes) == (data.problem, {})
+
+
 def test_channels_of_any_name_come_back(tmp_path):
     u = ROOT.random((4, 5, 8, 2)).astype("f4")
     data = from_arrays(u, channels=["tensor", "v"])

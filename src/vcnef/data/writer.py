@@ -92,9 +92,10 @@ def create(
         file.create_dataset("attempts", data=np.full(len(params), -1, dtype=np.int8))
         if problem.parameters:
             file.create_dataset("params", data=params.astype("<f4"))
+        # For the benchmark's loaders, which know these alone: one of another name might be taken for a note of ours.
         for name, column in zip(problem.parameters, params.T, strict=True):
-            if (column == column[0]).all():
-                file.attrs[PARAMETER_KEYS.get(name, name)] = float(f"{column[0]:.7g}")
+            if name in PARAMETER_KEYS and (column == column[0]).all():
+                file.attrs[PARAMETER_KEYS[name]] = float(f"{column[0]:.7g}")
         if isinstance(attributes.get("mach"), int | float):
             file.attrs["M"] = float(attributes["mach"])
         texts = {"problem": problem.to_dict(), "attributes": attributes, "recipe": recipe, NOTE: note}
