@@ -18,7 +18,7 @@ LIVE = 8
 
 def parse_bytes(limit: str | float | int) -> float:
     """Bytes of "2GB", "500 MB" or a plain number."""
-    match = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([KMGT]?i?B?)\s*", str(limit), re.IGNORECASE)
+    match = re.fullmatch(r"\s*([\d.]+(?:e\+?\d+)?)\s*([KMGT]?i?B?)\s*", str(limit), re.IGNORECASE)
     unit = match and match[2].upper().replace("I", "")
     try:
         size = float(match[1]) * UNITS[unit if not unit or unit.endswith("B") else unit + "B"]
