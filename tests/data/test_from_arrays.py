@@ -179,6 +179,8 @@ ONES = np.ones((3, 5, 4, 1))
     ("arguments", "message"),
     [
         ({"u": np.ones((3, 5, 4))}, r"shape \(3, 5, 4\).*\n?.*u\[..., None\]"),
+        ({"u": np.ones((0, 5, 4, 1))}, r"u has shape \(0, 5, 4, 1\) and nothing in it. Give at least one trajectory"),
+        ({"u": torch.ones(3, 0, 4, 1)}, r"u has shape \(3, 0, 4, 1\) and nothing in it"),
         ({"u": np.array([["a"]])}, "u is not an array of real numbers"),
         ({"u": [[1.0], [2.0, 3.0]]}, "u is not an array of real numbers"),
         ({"u": np.where(np.arange(3)[:, None, None, None] == 1, np.nan, ONES)}, "NaN or infinity in 1 .* first in 1"),

@@ -45,6 +45,8 @@ def from_arrays(
             f"u has shape {tuple(fields.shape)}; expected [samples, times, 1 to 3 space axes, channels]. "
             "Add a missing axis with u[None] (one sample) or u[..., None] (one channel)."
         )
+    if not fields.numel():
+        raise ValueError(f"u has shape {tuple(fields.shape)} and nothing in it. Give at least one trajectory.")
     check_finite(fields, "u")
     fields_named = make_channels(channels, fields.shape[-1])
     check_digits(u, fields_named)

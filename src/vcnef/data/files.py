@@ -115,13 +115,11 @@ def _source(
     path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, known=None, note=None
 ) -> Source:
     """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
-    if u.dtype.kind not in "fiu" or u.ndim < 4 or not len(u):
+    if u.dtype.kind not in "fiu" or u.ndim < 4 or not u.size:
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
     first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, name=path.stem)
     if not isinstance(u, np.memmap):
         check_digits(u, first.problem.channels)
-    if len(first.t) < 1:
-        raise ValueError(f"has shape {u.shape}; expected at least one time")
     names, table = make_params(params, len(u))
     problem = replace(first.problem, parameters=names, **(known or {}))
     frames = view.frames(first.t.numpy())
