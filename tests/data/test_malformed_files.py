@@ -207,6 +207,12 @@ def test_npz_without_u_and_netcdf_without_fields(tmp_path):
     assert " has no variable over t and x; its variables are ['a']" in refusal(tmp_path / "a.nc")
 
 
+@pytest.mark.parametrize("problem", ["burgers", 1.0, '{"channels": ["u"]}'])
+def test_an_npz_whose_problem_is_none(tmp_path, problem):
+    np.savez(tmp_path / "a.npz", u=np.ones((4, 5, 8, 1)), problem=problem)
+    assert " has an array 'problem' that does not describe one as `save` does: " in refusal(tmp_path / "a.npz")
+
+
 def test_a_netcdf_file_of_the_classic_format(tmp_path):
     (tmp_path / "old.nc").write_bytes(b"CDF\x01" + bytes(28))
     expected = " has the classic format of NetCDF 3; expected NetCDF 4. Convert it with nccopy -k nc4."

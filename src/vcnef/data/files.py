@@ -42,7 +42,7 @@ def describe_npz(path: Path, view: View, params: Params) -> Source:
     with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
         if "u" not in arrays:
             raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
-        problem = Problem.from_dict(json.loads(str(arrays["problem"]))) if "problem" in arrays else None
+        problem = _noted_problem(arrays["problem"]) if "problem" in arrays else None
         u = arrays["u"]
         given = {**_named_params(arrays, problem, len(u) if u.ndim else 0), **params}
         t, x = (arrays.get(name) for name in ("t", "x"))
@@ -91,6 +91,16 @@ def speaking_of(path: Path) -> Iterator[None]:
     except (OSError, EOFError, KeyError, IndexError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
         reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
+
+
+def _noted_problem(text: np.ndarray) -> Problem:
+    try:
+        return Problem.from_dict(json.loads(str(text)))
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"has an array 'problem' that does not describe one as `save` does: {str(text)[:40]!r}. Leave it out; "
+            "an equation is named by from_arrays(u, name=...)"
+        ) from None
 
 
 def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, samples: int) -> dict[str, np.ndarray]:
