@@ -1,6 +1,7 @@
 """Whatever is wrong with a file is said in one sentence with the file's name."""
 
 import json
+import re
 from dataclasses import replace
 
 import h5py
@@ -211,6 +212,28 @@ def test_npz_without_u_and_netcdf_without_fields(tmp_path):
 def test_an_npz_whose_problem_is_none(tmp_path, problem):
     np.savez(tmp_path / "a.npz", u=np.ones((4, 5, 8, 1)), problem=problem)
     assert " has an array 'problem' that does not describe one as `save` does: " in refusal(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".hdf5"])
+@pytest.mark.parametrize("samples", [3, 200])
+def test_files_with_fields_that_single_precision_would_round_to_steps(tmp_path, suffix, samples):
+    path = tmp_path / f"sound{suffix}"
+    u = 101325.0 + np.random.default_rng(0).random((samples, 3, 8))
+
+    def write(fields):
+        if suffix == ".npy":
+            np.save(path, fields[..., None])
+        else:
+            with h5py.File(path, "w") as file:
+                arrays = {"tensor": fields, "x-coordinate": np.arange(8.0), "t-coordinate": np.arange(3.0)}
+                for key, array in arrays.items():
+                    file[key] = array
+
+    write(u)
+    assert re.search(r"Channel 'u' is between 101325.\d* and .*: single precision, .* Subtract its mean", refusal(path))
+    for fine in (u - 101325.0, u.astype("f4")):
+        write(fine)
+        assert len(open_data(path)) == samples
 
 
 def test_a_netcdf_file_of_the_classic_format(tmp_path):

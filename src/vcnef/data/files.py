@@ -15,7 +15,7 @@ import torch
 
 from vcnef.data.arrays import from_arrays, make_grid, make_params
 from vcnef.data.notes import NOTE, read_note, understand
-from vcnef.data.precision import check_digits
+from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source
 from vcnef.data.views import View
 from vcnef.problem import Problem
@@ -128,8 +128,8 @@ def _source(
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not u.size:
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
     first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, name=path.stem)
-    if not isinstance(u, np.memmap):
-        check_digits(u, first.problem.channels)
+    mapped = isinstance(u, np.memmap)
+    check_digits(u[some_rows(len(u), u[0].nbytes)] if mapped else u, first.problem.channels)
     names, table = make_params(params, len(u))
     problem = replace(first.problem, parameters=names, **(known or {}))
     frames = view.frames(first.t.numpy())

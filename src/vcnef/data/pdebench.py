@@ -18,6 +18,7 @@ from vcnef.data.arrays import box, make_params
 from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
 from vcnef.data.names import FileName, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
+from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source, runs
 from vcnef.data.views import View
 from vcnef.problem import Problem
@@ -40,6 +41,7 @@ def describe(path: Path, view: View, params: Mapping[str, float]) -> Source:
         lines = [increasing(file, key) for key in AXIS_KEYS if key in file]
         leading, shape = _shape(file, keys, lines)
         times = _times(file, shape[1])
+        _check_digits(file, keys, leading, shape)
         if notes:
             problem, table = _noted_problem(file, notes, shape[0], params)
         else:
@@ -103,6 +105,14 @@ def _shape(file: h5py.File, keys: Mapping[str, str], lines: list[np.ndarray]) ->
         expected = ", ".join(["samples", "times", *map(str, points)])
         raise FileError(f"has fields of shape {shape}; expected [{expected}] beside its coordinates.")
     return leading, inner
+
+
+def _check_digits(file: h5py.File, keys: Mapping[str, str], leading: Any, shape: tuple[int, ...]) -> None:
+    """Of fields in double precision, for the benchmark's own are in single."""
+    for channel, key in keys.items():
+        if file[key].dtype.itemsize > 4:
+            rows = some_rows(shape[0], file[key].dtype.itemsize * int(np.prod(shape[1:])))
+            check_digits(file[key][(*leading, rows)][..., None], (channel,))
 
 
 def _times(file: h5py.File, frames: int) -> np.ndarray:

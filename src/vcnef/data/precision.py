@@ -12,6 +12,8 @@ from torch import Tensor
 
 TOLERANCE = 1e-3
 """Part of the distance between neighbours, or of what a field varies by, that rounding may take."""
+ROWS, ROWS_BYTES = 64, 64 * 2**20
+"""Most trajectories of a file, and bytes of them, that are looked at."""
 
 
 def check_digits(u: Any, channels: Sequence[str]) -> None:
@@ -27,6 +29,12 @@ def check_digits(u: Any, channels: Sequence[str]) -> None:
                 f"Channel {channel!r} is between {float(low)!r} and {float(high)!r}: single precision, in which fields "
                 "are kept, rounds away more than a thousandth of that. Subtract its mean."
             )
+
+
+def some_rows(samples: int, bytes_each: int) -> np.ndarray:
+    """Numbers of trajectories to be looked at where reading all of them would take long: evenly from first to last."""
+    count = max(1, min(samples, ROWS, ROWS_BYTES // bytes_each))
+    return np.linspace(0, samples - 1, count).round().astype(int)
 
 
 def check_resolved(line: Float64[Tensor, " n"], what: str) -> None:
