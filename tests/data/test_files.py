@@ -10,6 +10,7 @@ import xarray as xr
 
 from vcnef.data import StoredTrajectories, from_arrays
 from vcnef.data import open as open_data
+from vcnef.data.save import SAVERS
 
 ROOT = np.random.default_rng(0)
 
@@ -175,6 +176,21 @@ def test_saved_data_come_back_without_loss(make_data, tmp_path, name, suffix):
         assert torch.equal(getattr(again, part), getattr(data, part)), part
     expected = data.problem.to_dict() | {"ranges": again.problem.to_dict()["ranges"]}
     assert again.problem.to_dict() == expected
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_data_that_cannot_be_saved_leave_what_was_there_before(make_data, tmp_path, monkeypatch, suffix):
+    def fill_the_disk(data, path):
+        path.write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    data, path = make_data(), tmp_path / f"data{suffix}"
+    data.save(path)
+    monkeypatch.setitem(SAVERS, suffix, fill_the_disk)
+    with pytest.raises(OSError, match="No space left"):
+        data.view(space_stride=2).save(path)
+    assert torch.equal(open_data(path).u, data.u)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
@@ -349,6 +365,14 @@ def test_channels_of_any_name_come_back(tmp_path):
         with pytest.raises(ValueError, match=f"cannot hold a channel of the name '{taken}'"):
             from_arrays(u, channels=[taken, "v"]).save(tmp_path / "taken.hdf5")
         assert not (tmp_path / "taken.hdf5").exists()
+
+
+def test_one_time_alone(tmp_path):
+    data = from_arrays(ROOT.random((4, 1, 8, 1)))
+    for suffix in (".nc", ".npz"):
+        assert torch.equal(open_data(data.save(tmp_path / f"one{suffix}")).u, data.u)
+    with pytest.raises(ValueError, match=r"An HDF5 file cannot hold one time alone; .* Save as .npz"):
+        data.save(tmp_path / "one.hdf5")
 
 
 @pytest.mark.parametrize("stream", [False, True])

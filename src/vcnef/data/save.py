@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,18 +27,30 @@ def save(data: Trajectories, path: Path) -> Path:
     if is_scattered(data.grid) and path.suffix != ".npz":
         raise ValueError(f"{path} cannot hold scattered points; save them as .npz.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    SAVERS[path.suffix](data, path)
+    with _replacing(path) as draft:
+        SAVERS[path.suffix](data, draft)
     return path
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """The file to write, which takes its place when it is complete: until then, what was there before stays."""
+    draft = path.with_name(f"{path.stem}.part{path.suffix}")
+    try:
+        yield draft
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def save_hdf5(data: Trajectories, path: Path) -> None:
     from vcnef.data.writer import create
 
+    if len(data.t) < 2:
+        raise ValueError("An HDF5 file cannot hold one time alone; its layout needs two or more. Save as .npz.")
     lines = [line.cpu().numpy() for line in axes(data.grid)]
     attributes = lasting_attributes(data)
     recipe = attributes.pop("recipe", None)
-    if len(data.t) < 2:
-        raise ValueError(f"{path} cannot hold {len(data.t)} time; the layout needs two or more.")
     t, params = data.t.cpu().numpy(), data.params.cpu().numpy()
     writer = create(path, data.problem, t, lines, params, attributes, recipe, origin(data))
     rows = max(1, BLOCK_BYTES // max(1, data.u[0].nbytes))

@@ -77,7 +77,7 @@ def create(
 ) -> TrajectoryWriter:
     """A file with everything but the fields, for `len(params)` trajectories; it appears under its name at once."""
     if taken := [name for name in field_keys(problem.channels) if name in TAKEN or "/" in name]:
-        raise ValueError(f"{path} cannot hold a channel of the name {taken[0]!r}. Rename it, or save as .npz.")
+        raise ValueError(f"An HDF5 file cannot hold a channel of the name {taken[0]!r}. Rename it, or save as .npz.")
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".part")
     shape = (len(params), len(t), *(len(line) for line in lines))
