@@ -39,7 +39,8 @@ def open(
 ) -> Trajectories | StoredTrajectories:
     """Open one file, or several with the same grid, times and channels as one data set.
 
-    Strides and the horizon (a physical time) are applied while reading; the rest of a file is never touched.
+    Strides and the horizon (a physical time) are applied while reading; the rest of a file is never touched, but for
+    .nc and .npz, which are read whole and kept in memory even if streamed.
     `params` are added to the parameters that a file names, or replace them: one value for all files or one for each.
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
     memory allows.
