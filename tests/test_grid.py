@@ -17,6 +17,14 @@ def test_axes_and_spacing_of_a_box():
     assert spacing(grid) == pytest.approx((0.25, 0.25, 0.5))
 
 
+@pytest.mark.parametrize(("domain", "points"), [((0.0, 1.0), 20_000), ((1000.0, 1000.5), 128)])
+def test_rounding_makes_no_grid_uneven(domain, points):
+    low, high = domain
+    assert spacing(cell_centres([domain], points)) == pytest.approx([(high - low) / points], rel=1e-4)
+    with pytest.raises(ValueError, match="not uniform"):
+        spacing(cell_centres([domain], points)[torch.arange(points) != points // 2])
+
+
 def test_what_is_no_uniform_grid_is_refused():
     with pytest.raises(ValueError, match="not uniform"):
         spacing(torch.tensor([[0.0], [1.0], [3.0]]))

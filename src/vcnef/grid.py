@@ -52,6 +52,14 @@ def axes(grid: Float[Tensor, "*x D"]) -> tuple[Float[Tensor, " n"], ...]:
     return tuple(lines)
 
 
+def is_even(line: Float[Tensor, " n"]) -> bool:
+    """Whether its steps are equal, but for a thousandth of them and the rounding of the values."""
+    gaps = line.double().diff()
+    # Both ends of a gap are rounded, by up to half of this.
+    rounding = torch.finfo(line.dtype).eps * float(line.abs().max())
+    return torch.allclose(gaps, gaps.mean().expand_as(gaps), rtol=1e-3, atol=rounding)
+
+
 def spacing(grid: Float[Tensor, "*x D"]) -> tuple[float, ...]:
     """Distance between neighbouring points along each axis of a uniform grid."""
     steps = []
@@ -59,11 +67,10 @@ def spacing(grid: Float[Tensor, "*x D"]) -> tuple[float, ...]:
         gaps = line.double().diff()
         if len(gaps) == 0:
             raise ValueError("A grid with one point along an axis has no spacing; give at least two points per axis.")
-        step = gaps.mean()
-        if not torch.allclose(gaps, step.expand_as(gaps), rtol=1e-3, atol=0.0):
+        if not is_even(line):
             raise ValueError(
                 f"The grid is not uniform: gaps between {gaps.min():.6g} and {gaps.max():.6g} along one axis. "
                 "Resample it to equal spacing first."
             )
-        steps.append(float(step))
+        steps.append(float(gaps.mean()))
     return tuple(steps)
