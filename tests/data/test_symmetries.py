@@ -7,11 +7,11 @@ import torch
 
 from vcnef.data import Affine, Galilean, Permute, Reflect, Shift
 from vcnef.data.augment import Setting
-from vcnef.pde import equation
+from vcnef.pde import equation, noted_generation
 
 
 def setting(data):
-    return Setting(data.problem, data.t, data.grid)
+    return Setting(data.problem, data.t, data.grid, noted_generation(data.attributes))
 
 
 def transformed(data, symmetry, seed=0):
@@ -145,8 +145,9 @@ def test_refusals(make_data):
     refused(Shift(), walls, "Shift needs a periodic grid")
     refused(Shift(stride=3), burgers, "Shift has stride 3, which does not divide")
     refused(Galilean(0.1), burgers, r"speed 0.1; on this grid and these times the least is 0.625")
-    old = replace(burgers, problem=replace(burgers.problem, domain=((-1.0, 1.0),)))
-    refused(Galilean(9.0), old, "not exact for Burgers data of 2022")
+    refused(Galilean(9.0), replace(burgers, attributes={"generation": "2022"}), "not exact for Burgers data of 2022")
+    own = replace(burgers, problem=replace(burgers.problem, domain=((-1.0, 1.0),)))
+    assert Galilean(9.0).bind(setting(own))  # wherever they lie
     for unit in (1.0, 1e-9):
         refused(Galilean(9.0 / unit), replace(burgers, t=unit * burgers.t**2), "needs equally spaced times")
     flat = replace(gas, problem=replace(gas.problem, domain=((0.0, 1.0), (0.0, 2.0))))

@@ -18,6 +18,7 @@ from vcnef.data.scaling import Scaling
 from vcnef.data.stored import StoredTrajectories
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.transfer import send
+from vcnef.pde import noted_generation
 
 RESIDENT_SHARE = 0.6
 """Data that fill no more than this share of the device's free memory are kept there."""
@@ -75,7 +76,7 @@ class Batches:
         self.queries = queries or Queries()
         self.queries.check(len(data.t))
         # The symmetries look at times and grid on the host, so that no step waits for the device.
-        setting = Setting(data.problem, data.t.cpu(), data.grid.cpu())
+        setting = Setting(data.problem, data.t.cpu(), data.grid.cpu(), noted_generation(data.attributes))
         self._transforms = []
         for symmetry in symmetries:
             self._transforms.append(symmetry.bind(setting))
