@@ -1,7 +1,14 @@
+import numpy as np
 import pytest
 import torch
 
-from vcnef.grid import axes, cell_centres, spacing
+from vcnef.grid import as_sides, axes, cell_centres, spacing
+
+
+def test_one_number_of_points_is_that_of_all_axes():
+    assert as_sides(np.int64(8), 2) == (8, 8)
+    assert as_sides([4, 8], 2) == (4, 8)
+    assert torch.equal(cell_centres([(0.0, 1.0)], np.int64(4)), cell_centres([(0.0, 1.0)], (4,)))
 
 
 def test_cell_centres_exclude_the_ends():

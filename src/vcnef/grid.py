@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
+from typing import SupportsIndex
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 
+def as_sides(resolution: SupportsIndex | Sequence[int], ndim: int) -> tuple[int, ...]:
+    """The number of points along each axis; a single one, NumPy's too, is that of all."""
+    return (index(resolution),) * ndim if isinstance(resolution, SupportsIndex) else tuple(resolution)
+
+
 def cell_centres(
     domain: Sequence[tuple[float, float]],
-    resolution: int | Sequence[int],
+    resolution: SupportsIndex | Sequence[int],
     *,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "*x D"]:
     """Centres of uniform cells, x_i = low + (i + ½) (high − low) / n along each axis; end points are never included.
 
-    An `int` resolution is used for every axis.
+    A single number is the resolution of every axis.
     """
-    sides = (resolution,) * len(domain) if isinstance(resolution, int) else tuple(resolution)
+    sides = as_sides(resolution, len(domain))
     if len(sides) != len(domain) or any(n < 1 for n in sides):
         raise ValueError(f"Resolution {sides} does not fit {len(domain)} axes; give one positive count per axis.")
     # Computed in double and rounded once, so that every resolution has correctly rounded centres.

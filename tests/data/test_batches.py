@@ -174,10 +174,14 @@ def test_messages(make_data):
         Batches(data, 0)
     with pytest.raises(ValueError, match="with drop_last leave nothing of 20"):
         Batches(data, 21, drop_last=True)
-    with pytest.raises(ValueError, match=r"The data have 6 frames; .* needs at least 10"):
+    with pytest.raises(ValueError, match=r"have 6 frames; random_starts with times=8 needs at least 10. Give longer"):
         Batches(data, 4, queries=Queries(times=8, random_starts=0.5))
     with pytest.raises(ValueError, match=r"The data have 6 frames; .* needs at least 7"):
         Queries(times=5, random_starts=1.0).check(6)
+    with pytest.raises(ValueError, match=r"The data have 6 frames; passes=5 needs at least 7"):
+        Queries(passes=5).check(6)
+    with pytest.raises(ValueError, match=r"The data have 1 frames; training needs at least 2"):
+        Queries(times=5).check(1)
     with pytest.raises(ValueError, match="times is 0; expected at least 1"):
         Queries(times=0)
     with pytest.raises(ValueError, match="random_starts is 2; expected a share"):

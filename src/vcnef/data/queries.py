@@ -42,7 +42,11 @@ class Queries:
         # Random starts are to have a choice: the initial frame and the next.
         needed = self.times + 2 if self.random_starts else self.passes + 2
         if frames < needed:
-            raise ValueError(f"The data have {frames} frames; {self} needs at least {needed}.")
+            if self.random_starts:
+                what = f"random_starts with times={self.times} needs"
+            else:
+                what = f"passes={self.passes} needs" if self.passes else "training needs"
+            raise ValueError(f"The data have {frames} frames; {what} at least {needed}. Give longer trajectories.")
 
     @property
     def consecutive(self) -> bool:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.grid import is_scattered
+from vcnef.grid import as_sides, is_scattered
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _trained_stride(resolution: int | Sequence[int] | None, data: Any) -> tuple[
     full = data.resolution
     if resolution is None:
         return 1, [f"The model does not say at which resolution it was trained; judged on {spell(full)} points."]
-    sides = (resolution,) * len(full) if isinstance(resolution, int) else tuple(resolution)
+    sides = as_sides(resolution, len(full))
     for stride in _strides(data):
         if tuple(ceil(n / stride) for n in full) == sides:
             return stride, []

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.data.arrays import as_tensor
+from vcnef.grid import as_sides
 from vcnef.surrogate.folder import write_whole
 from vcnef.surrogate.inputs import check_uniform, read_grid
 from vcnef.surrogate.points import usual_points
@@ -42,7 +43,7 @@ def choose_points(surrogate: Surrogate, resolution: int | Sequence[int] | None, 
         return read_grid(problem, points, tuple(points.shape[:-1]))
     check_uniform(problem, surrogate.provenance.get("grid"))
     chosen = surrogate.provenance["resolution"] if resolution is None else resolution
-    sides = (chosen,) * problem.ndim if isinstance(chosen, int) else tuple(chosen)
+    sides = as_sides(chosen, problem.ndim)
     return usual_points(problem, surrogate.provenance, sides)
 
 
