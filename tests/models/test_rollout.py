@@ -92,6 +92,30 @@ def test_prediction_in_chunks_takes_every_step_once(example, monkeypatch):
     assert sum(calls) == 3 * 10
 
 
+class Pair(Stepper):
+    """Two frames at once; notes of how many samples."""
+
+    ndim, channels, params, frames = 1, 1, 1, 2
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def advance(self, u, grid, params, t):
+        self.asked.append(len(u))
+        return torch.stack([u, u], dim=1)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, TimeInterpolated])
+def test_one_step_is_in_flight_at_a_time(example, wrap):
+    """Samples fill a chunk with what a step gives, however many steps there are."""
+    u0, grid, params, _ = example
+    model = Rollout(Pair(), 10)
+    t = torch.arange(1, 11, dtype=torch.float64) / 10
+    wrap(model).predict(u0, grid, t, params, points_per_chunk=2 * 8 * 2)
+    assert model.stepper.asked == 5 * [2] + 5 * [1]
+
+
 def test_times_off_the_clock_are_refused(example):
     u0, grid, params, _ = example
     with pytest.raises(ValueError, match=r"Time 0.125 of the horizon is no whole step .* takes 10 to the horizon"):

@@ -12,8 +12,10 @@ from torch import Tensor, nn
 
 from vcnef.kernels.precision import precision as chosen_precision
 
-POINTS_PER_CHUNK = {False: 2**14, True: 2**20}
-"""Points in flight by default in `predict`, without and with a GPU."""
+POINTS_ON_GPU = 2**20
+POINTS_ON_CPU = {1: 2**13, 2: 2**16, 3: 2**18}
+"""Points in flight by default in `predict`; on a CPU by the number of dimensions: models of more have larger weights to
+read for every chunk, or tokens that stand for more points."""
 
 
 class TrajectoryModel(nn.Module):
@@ -58,7 +60,11 @@ class TrajectoryModel(nn.Module):
     def points_in_flight(self, device: torch.device) -> int:
         """Of a chunk in `predict` by default: as many as keep the device busy, which is far fewer than fit, so that
         caches are used too and memory stays free."""
-        return POINTS_PER_CHUNK[device.type == "cuda"]
+        return POINTS_ON_GPU if device.type == "cuda" else POINTS_ON_CPU[self.ndim]
+
+    def times_in_flight(self, times: int) -> int:
+        """How many of so many times are computed together, at the least."""
+        return 1 if self.independent_times else times
 
     @torch.no_grad()
     def predict(
@@ -75,7 +81,7 @@ class TrajectoryModel(nn.Module):
 
         Neither samples nor query times interact, so chunks give the same answer as all at once. `points_per_chunk` is
         how many points (samples · times · points of the grid) are in flight; the default fits caches or the GPU.
-        A model whose times are not independent is given all of them at once.
+        A model whose times are not independent is given all of them at once; one that steps has one step in flight.
 
         `precision` is that of what VCNeF multiplies on a GPU, in fused kernels where they serve: "fp16" (changes its
         output by about 4e-4 of its norm) or "bf16"; "tf32" and "fp32" are without kernels, and so are other models.
@@ -88,7 +94,9 @@ class TrajectoryModel(nn.Module):
         if not prod(shape):
             return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
         budget = self.points_in_flight(u0.device) if points_per_chunk is None else points_per_chunk
-        samples, times = _chunk_sizes(u0, budget, 1 if self.independent_times else t.shape[-1])
+        samples, times = _chunk_sizes(u0, budget, self.times_in_flight(t.shape[-1]))
+        # What has to pass the earlier times is asked for all at once.
+        times = times if self.independent_times else t.shape[-1]
         trajectories = []
         for start in range(0, len(u0), samples):
             rows = slice(start, start + samples)

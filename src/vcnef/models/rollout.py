@@ -36,6 +36,10 @@ class Rollout(TrajectoryModel):
         self.ndim, self.channels, self.params = stepper.ndim, stepper.channels, stepper.params
         self.uneven = stepper.uneven
 
+    def times_in_flight(self, times: int) -> int:
+        """Those of one step: what follows is computed after it."""
+        return self.stepper.frames
+
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
         return Start(u0, grid if grid.ndim == u0.ndim else grid.unsqueeze(0), params)
 
@@ -95,6 +99,9 @@ class TimeInterpolated(TrajectoryModel):
         super().__init__()
         self.model = model
         self.ndim, self.channels, self.params = model.ndim, model.channels, model.params
+
+    def times_in_flight(self, times: int) -> int:
+        return self.model.times_in_flight(times)
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
         return self.model.encode(u0, grid, params)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.checks import check_at_least, check_choice
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.interface import POINTS_ON_CPU, TrajectoryModel
 from vcnef.nn.attention import ATTENTION
 from vcnef.nn.blocks import Transformer, TransformerBlock
 from vcnef.nn.coordinates import Clocks, Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
@@ -73,9 +73,12 @@ class VCNeF(TrajectoryModel):
         self.scattered = not any(isinstance(part, PatchEncoder | LocalMix) for part in self.modules())
 
     def points_in_flight(self, device: torch.device) -> int:
-        """Where tokens stand for patches there are fewer of them: more points keep a GPU busy."""
-        patches = device.type == "cuda" and isinstance(self.encoder, PatchEncoder)
-        return super().points_in_flight(device) * (MORE_FOR_PATCHES if patches else 1)
+        """Where tokens stand for patches there are fewer of them, and more points keep a GPU busy; where they stand for
+        points, a CPU's caches hold as many in all dimensions."""
+        usual, patches = super().points_in_flight(device), isinstance(self.encoder, PatchEncoder)
+        if device.type == "cuda":
+            return usual * (MORE_FOR_PATCHES if patches else 1)
+        return usual if patches else POINTS_ON_CPU[1]
 
     def encode(
         self,
