@@ -116,7 +116,7 @@ def test_random_phases_move_the_stride_behind_the_shifts():
         ("train.physics_method=exact", "train.physics_method is 'exact'; expected 'spectral' or 'finite_volume'."),
         ("train.logs=[paper]", "train.logs.0 is 'paper'; expected 'tensorboard' or 'wandb'."),
         ("train.epochs=0", "epochs is 0; "),
-        ("data.log=density", "data.log is 'density'; expected a list."),
+        ("data.log=density", "data.log is 'density'; expected a list in square brackets."),
         ("data.space_stride=0", "space_stride is 0; expected a positive whole number."),
         ("data={log: [u], normalise: false}", "log names u, but normalise is false. Set normalise, or leave out log."),
         ("data.random_starts=0.5", "random_starts needs times, e.g. times=8"),

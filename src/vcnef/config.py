@@ -26,7 +26,7 @@ EXPECTED = {
     "float": "a number",
     "bool": "true or false",
     "string": "a text",
-    "tuple": "a list",
+    "tuple": "a list in square brackets",
     "dict": "keys with values",
 }
 """What the first word of a validation error's type stands for."""
