@@ -255,11 +255,30 @@ def test_a_netcdf_file_from_elsewhere(tmp_path):
     assert np.array_equal(data.u[..., 0].numpy(), u.transpose(2, 0, 1).astype("f4"))
 
 
-def test_scattered_points_are_saved_as_npz_only(tmp_path):
+@pytest.mark.parametrize("name", ["points.npz", "points.nc"])
+def test_scattered_points_are_saved(tmp_path, name):
+    known = {"t": [0.0, 0.5, 1.5, 2.0], "params": {"nu": [1.0, 2.0, 3.0]}, "channels": ("a", "b"), "periodic": False}
+    data = from_arrays(ROOT.random((3, 4, 5, 2)), x=ROOT.random((5, 2)), **known)
+    again = open_data(data.save(tmp_path / name))
+    assert again.problem == data.problem
+    for part in ("u", "t", "grid", "params"):
+        assert torch.equal(getattr(again, part), getattr(data, part))
+
+
+def test_hdf5_files_hold_no_scattered_points(tmp_path):
     data = from_arrays(np.ones((3, 4, 5, 1)), x=ROOT.random((5, 2)))
-    assert torch.equal(open_data(data.save(tmp_path / "points.npz")).grid, data.grid)
-    with pytest.raises(ValueError, match=r"cannot hold scattered points; save them as .npz"):
+    with pytest.raises(ValueError, match=r"cannot hold scattered points; save them as .npz or .nc"):
         data.save(tmp_path / "points.hdf5")
+
+
+def test_a_mesh_from_elsewhere(tmp_path):
+    """Whose coordinates are variables, in any order of dimensions."""
+    u, points = ROOT.random((7, 4, 3)), ROOT.random((2, 7))
+    places = {name: (("point",), line) for name, line in zip("xy", points, strict=True)}
+    xr.Dataset({"h": (("point", "time", "batch"), u), **places}).to_netcdf(tmp_path / "mesh.nc", engine="h5netcdf")
+    data = open_data(tmp_path / "mesh.nc")
+    assert np.array_equal(data.grid.numpy(), points.T.astype("f4"))
+    assert np.array_equal(data.u[..., 0].numpy(), u.transpose(2, 1, 0).astype("f4"))
 
 
 def test_other_loaders_find_the_benchmark_layout_in_our_files(make_data, tmp_path):

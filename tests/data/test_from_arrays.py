@@ -128,7 +128,7 @@ def test_a_dataset_from_elsewhere():
     dataset = xr.Dataset(fields, coords={"y": 0.5}, attrs={"domain": "North Sea"})
     data = from_arrays(dataset)
     assert (data.problem.name, data.problem.channels, data.problem.parameters) == ("custom", ("h",), ("depth",))
-    with pytest.raises(ValueError, match="the dataset has no variable over t and x; its variables are"):
+    with pytest.raises(ValueError, match="the dataset has no variable over t and x or point; its variables are"):
         from_arrays(dataset[["depth"]])
 
 

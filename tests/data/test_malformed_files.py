@@ -205,7 +205,7 @@ def test_npz_without_u_and_netcdf_without_fields(tmp_path):
     np.savez(tmp_path / "a.npz", v=np.ones(3))
     assert " has no array 'u'; it holds ['v']" in refusal(tmp_path / "a.npz")
     xr.Dataset({"a": ("b", np.ones(3))}).to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
-    assert " has no variable over t and x; its variables are ['a']" in refusal(tmp_path / "a.nc")
+    assert " has no variable over t and x or point; its variables are ['a']" in refusal(tmp_path / "a.nc")
 
 
 @pytest.mark.parametrize("problem", ["burgers", 1.0, '{"channels": ["u"]}'])

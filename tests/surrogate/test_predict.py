@@ -125,6 +125,12 @@ def test_a_finer_grid_and_scattered_points(make_surrogate):
         u = make_surrogate("heat").predict(torch.ones(2, 10, 1), 1.0, x=points)
     assert u.dims == ("sample", "t", "point", "channel")
     np.testing.assert_allclose(u.y, points[:, 1])
+    data = from_arrays(u)
+    assert torch.equal(data.grid, points)
+    np.testing.assert_array_equal(data.u, u)
+    with pytest.raises(ValueError, match=r"expected sample, t, channel and some of x, y, z, or point with x, y, z"):
+        from_arrays(u.drop_vars(["x", "y"]))
+    assert torch.equal(from_arrays(u.drop_vars(["x", "y"]), x=points).grid, points)
 
 
 def test_one_state_with_its_points(make_surrogate, make_data):

@@ -53,15 +53,15 @@ def describe_npz(path: Path, view: View, params: Params) -> Source:
 
 
 def describe_netcdf(path: Path, view: View, params: Params) -> Source:
-    """Variables over t and x (and sample, y, z, channel), as `Trajectories.save` or xarray write them."""
+    """Variables over t and x (and sample, y, z, channel) or point, as `Trajectories.save` or xarray write them."""
     from vcnef.data.labelled import fit_to_points, noted_problem, units_of, unpack
 
     with reading_netcdf(path) as dataset:
         labels = unpack(dataset)
         units = units_of(dataset, labels.get("channels", ()), labels["params"])
         labels["params"] = {**labels["params"], **params}
-        sides = labels["u"].shape[2:-1]
-        noted = fit_to_points(noted_problem(dataset.attrs, len(sides)), make_grid(labels["x"], sides)[1], sides)
+        grid, box = make_grid(labels["x"], labels["u"].shape[2:-1])
+        noted = fit_to_points(noted_problem(dataset.attrs, len(box)), box, grid)
         known = noted | {"units": units}
         return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
 

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from jaxtyping import Float
+from torch import Tensor
 
 from vcnef.data.arrays import Domain, by_name, from_arrays
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.trajectories import Trajectories
-from vcnef.grid import axes
+from vcnef.grid import axes, is_scattered
 from vcnef.problem import COORDINATES
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
@@ -37,7 +39,7 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     if "x" in told:  # Other points lie in a box of their own.
         told["domain"] = data.problem.domain
     else:
-        noted = fit_to_points(noted, data.problem.domain, data.resolution)
+        noted = fit_to_points(noted, data.problem.domain, data.grid)
     problem = replace(data.problem, **{key: value for key, value in noted.items() if key not in told})
     problem = replace(problem, units=units_of(labelled, problem.channels, problem.parameters))
     return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
@@ -47,17 +49,19 @@ def unpack(labelled: Any, x: Any = None) -> dict[str, Any]:
     """The arguments of `from_arrays` that labelled data hold: u in our layout, and coordinates but for a given `x`."""
     array = fields_of(labelled) if isinstance(labelled, xr.Dataset) else labelled
     array = array.rename({dim: SYNONYMS[dim] for dim in array.dims if dim in SYNONYMS})
-    space = tuple(axis for axis in SPACE if axis in array.dims)
+    scattered = POINT in array.dims
+    known = tuple(axis for axis in SPACE if axis in (array.coords if scattered else array.dims))
+    space = (POINT,) if scattered else known
     unknown = [str(dim) for dim in array.dims if dim not in (SAMPLE, TIME, CHANNEL, *space)]
-    if unknown or not space or TIME not in array.dims:
+    if unknown or TIME not in array.dims or not (known or (scattered and x is not None)):
         raise ValueError(
             f"The labelled array has the dimensions {tuple(array.dims)}; expected {SAMPLE}, {TIME}, {CHANNEL} and "
-            "some of x, y, z. Rename them with array.rename(...)."
+            f"some of x, y, z, or {POINT} with x, y, z as coordinates over it. Rename them with array.rename(...)."
         )
-    _check_axes(array, space)
+    _check_axes(array, known)
     missing = [dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims]
     ordered = array.expand_dims(missing).transpose(SAMPLE, TIME, *space, CHANNEL)
-    labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": points_of(ordered, space) if x is None else x}
+    labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": points_of(ordered, known) if x is None else x}
     if TIME in ordered.coords:
         labels["t"] = ordered[TIME].values
     # One that was selected by its name has kept it.
@@ -87,8 +91,8 @@ def _check_axes(array: xr.DataArray, space: tuple[str, ...]) -> None:
         )
 
 
-def points_of(array: xr.DataArray, space: Sequence[str]) -> tuple[np.ndarray, ...] | None:
-    """The coordinates along each axis; None where there are none at all."""
+def points_of(array: xr.DataArray, space: Sequence[str]) -> tuple[np.ndarray, ...] | np.ndarray | None:
+    """The coordinates along each axis, or of scattered points `[point, axis]`; None where there are none at all."""
     known = [axis for axis in space if axis in array.coords]
     missing = [axis for axis in space if axis not in known]
     if known and missing:
@@ -96,7 +100,8 @@ def points_of(array: xr.DataArray, space: Sequence[str]) -> tuple[np.ndarray, ..
             f"The labelled array has coordinates for {', '.join(known)}, but none for {', '.join(missing)}. "
             f"Add them with array.assign_coords({missing[0]}=...), or leave out all with array.drop_vars({known})."
         )
-    return tuple(array[axis].values for axis in space) if known else None
+    lines = tuple(array[axis].values for axis in known)
+    return (np.stack(lines, axis=-1) if POINT in array.dims else lines) if known else None
 
 
 def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:
@@ -107,10 +112,12 @@ def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:
 def fields_of(dataset: xr.Dataset) -> xr.DataArray:
     """One array with a channel dimension out of the variables that live in space and time."""
     dataset = dataset.rename({dim: SYNONYMS[dim] for dim in dataset.dims if dim in SYNONYMS})
-    fields = {name: each for name, each in dataset.data_vars.items() if TIME in each.dims and set(SPACE) & {*each.dims}}
+    dataset = dataset.set_coords([name for name in SPACE if name in dataset and dataset[name].dims == (POINT,)])
+    places = {*SPACE, POINT}
+    fields = {name: each for name, each in dataset.data_vars.items() if TIME in each.dims and places & {*each.dims}}
     if not fields:
         names = sorted(map(str, dataset.data_vars))
-        raise ValueError(f"the dataset has no variable over {TIME} and x; its variables are {names}")
+        raise ValueError(f"the dataset has no variable over {TIME} and x or {POINT}; its variables are {names}")
     others = {name: each for name, each in dataset.data_vars.items() if name not in fields}
     _check_used(others)
     beside = {name: each for name, each in others.items() if each.dims in ((), (SAMPLE,))}
@@ -170,24 +177,28 @@ def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
     return name | {"domain": domain, "periodic": bool(attributes.get("periodic", 1))}
 
 
-def fit_to_points(noted: dict[str, Any], box: Domain, sides: Sequence[int]) -> dict[str, Any]:
-    """What is noted of the whole domain, for points that may fill a part of it only: that does not close."""
-    steps = [(high - low) / n for (low, high), n in zip(box, sides, strict=True)]
+def fit_to_points(noted: dict[str, Any], box: Domain, grid: Float[Tensor, "*x D"]) -> dict[str, Any]:
+    """What is noted of the whole domain, for a grid that may fill a part of it only: that does not close."""
+    if is_scattered(grid):
+        return noted
+    steps = [(high - low) / n for (low, high), n in zip(box, grid.shape[:-1], strict=True)]
     away = np.abs(np.subtract(noted.get("domain", box), box)).max(axis=1)
     # A stride moves the ends of the box by less than half a step, a point that is left out by a whole one.
     return noted if (away < 0.75 * np.array(steps)).all() else noted | {"domain": box, "periodic": False}
 
 
 def to_dataset(data: Trajectories) -> xr.Dataset:
-    """One variable per channel over (sample, t, x, ...), one per parameter over (sample,)."""
-    problem = data.problem
-    space = SPACE[: problem.ndim]
+    """One variable per channel over (sample, t, x, ...) or (sample, t, point), one per parameter over (sample,)."""
+    problem, scattered = data.problem, is_scattered(data.grid)
+    names = SPACE[: problem.ndim]
     u = data.u.cpu().numpy()
-    dims = (SAMPLE, TIME, *space)
+    dims = (SAMPLE, TIME, *((POINT,) if scattered else names))
     variables: dict[str, Any] = {name: (dims, u[..., i]) for i, name in enumerate(problem.channels)}
     variables |= {name: ((SAMPLE,), data.params[:, i].cpu().numpy()) for i, name in enumerate(problem.parameters)}
-    lines = zip(space, axes(data.grid), strict=True)
-    coordinates: dict[str, Any] = {name: line.cpu().numpy() for name, line in lines}
+    lines = zip(names, data.grid.unbind(-1) if scattered else axes(data.grid), strict=True)
+    coordinates: dict[str, Any] = {
+        name: ((POINT,) if scattered else (name,), line.cpu().numpy()) for name, line in lines
+    }
     coordinates[TIME] = data.t.cpu().numpy()
     dataset = xr.Dataset(variables, coords=coordinates)
     for name, unit in problem.units.items():

@@ -24,8 +24,8 @@ def save(data: Trajectories, path: Path) -> Path:
         raise ValueError(
             f"{path} cannot be written: the suffix is {path.suffix!r}, expected one of {', '.join(SAVERS)}."
         )
-    if is_scattered(data.grid) and path.suffix != ".npz":
-        raise ValueError(f"{path} cannot hold scattered points; save them as .npz.")
+    if is_scattered(data.grid) and SAVERS[path.suffix] is save_hdf5:
+        raise ValueError(f"{path} cannot hold scattered points; save them as .npz or .nc.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with _replacing(path) as draft:
         SAVERS[path.suffix](data, draft)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -36,7 +35,7 @@ def read_question(
     if hasattr(u0, "dims"):
         given = {**_labelled_params(problem, u0), **given}
         labelled = _labelled_states(problem, u0)
-        x = _labelled_points(problem, labelled) if x is None else x
+        x = points_of(labelled, SPACE[: problem.ndim]) if x is None else x
         u0 = labelled.values
     if x is None:
         check_uniform(problem, trained.get("grid"))
@@ -95,12 +94,6 @@ def _field_of(dataset: Any) -> Any:
         )
     field = join(fields)
     return field if CHANNEL in field.coords or CHANNEL in field.dims else field.expand_dims({CHANNEL: [field.name]})
-
-
-def _labelled_points(problem: Problem, array: Any) -> Any:
-    """The coordinates that a labelled array brings, as `make_grid` takes them."""
-    lines = points_of(array, SPACE[: problem.ndim])
-    return np.stack(lines, axis=-1) if lines and POINT in array.dims else lines
 
 
 def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "b *x c"]:
