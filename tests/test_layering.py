@@ -8,7 +8,7 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest", "timing", "checks"}
+GROUND = {"problem", "grid", "device", "suggest", "timing", "checks", "whole"}
 
 MAY_USE = {
     "problem": set(),
@@ -17,6 +17,7 @@ MAY_USE = {
     "suggest": set(),
     "timing": set(),
     "checks": set(),
+    "whole": set(),
     "nn": {"kernels"},
     "kernels": set(),
     "pde": set(),

@@ -19,6 +19,7 @@ from vcnef.models.registry import MODELS, option_names
 from vcnef.presets import find_preset
 from vcnef.suggest import suggestion
 from vcnef.training.recipe import Recipe
+from vcnef.whole import replacing
 
 SYMMETRIES = {kind.__name__.lower(): kind for kind in (Shift, Reflect, Permute, Galilean, Affine)}
 EXPECTED = {
@@ -204,9 +205,9 @@ class Config(Section):
         """Write as YAML, whole or not at all."""
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_name(path.name + ".unfinished")
-        unfinished.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
-        return unfinished.replace(path)
+        with replacing(path) as draft:
+            draft.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        return path
 
     def queries(self) -> Queries:
         return self.data.queries()

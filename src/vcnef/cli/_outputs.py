@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vcnef.whole import draft
+
 
 def check_place(path: Path, option: str) -> None:
     """Whether a file of this name can be written; its folder is made if need be."""
@@ -15,11 +17,6 @@ def check_place(path: Path, option: str) -> None:
         draft(path).unlink()
     except OSError as error:
         raise cannot_write(path, error, option) from None
-
-
-def draft(path: Path) -> Path:
-    """A name beside the file, of the same suffix, for what is not complete yet."""
-    return path.with_name(f".{path.stem}.part{path.suffix}")
 
 
 def cannot_write(path: Path, error: OSError, option: str) -> OSError:

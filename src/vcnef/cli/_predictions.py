@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vcnef.cli._outputs import cannot_write, check_place, draft
+from vcnef.cli._outputs import cannot_write, check_place
 from vcnef.data.labelled import CHANNEL, POINT, SPACE, TIME
 from vcnef.problem import Problem
+from vcnef.whole import replacing
 
 if TYPE_CHECKING:
     import xarray
@@ -48,10 +49,9 @@ def check_points(path: Path, scattered: bool) -> None:
 def write_prediction(path: Path, u: xarray.DataArray, problem: Problem) -> None:
     """Write to a draft beside the file, then put it in its place."""
     try:
-        WRITERS[path.suffix](draft(path), u, problem)
-        draft(path).replace(path)
+        with replacing(path) as draft:
+            WRITERS[path.suffix](draft, u, problem)
     except OSError as error:
-        draft(path).unlink(missing_ok=True)
         raise cannot_write(path, error, "--out") from None
 
 

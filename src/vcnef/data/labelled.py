@@ -187,20 +187,22 @@ def fit_to_points(noted: dict[str, Any], box: Domain, grid: Float[Tensor, "*x D"
     return noted if (away < 0.75 * np.array(steps)).all() else noted | {"domain": box, "periodic": False}
 
 
+def label_points(grid: Float[Tensor, "*x D"]) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The names of the space dimensions, and the coordinates x, y, z over them."""
+    names, scattered = SPACE[: grid.shape[-1]], is_scattered(grid)
+    lines = zip(names, grid.unbind(-1) if scattered else axes(grid), strict=True)
+    coordinates = {name: ((POINT,) if scattered else (name,), line.numpy()) for name, line in lines}
+    return (POINT,) if scattered else names, coordinates
+
+
 def to_dataset(data: Trajectories) -> xr.Dataset:
     """One variable per channel over (sample, t, x, ...) or (sample, t, point), one per parameter over (sample,)."""
-    problem, scattered = data.problem, is_scattered(data.grid)
-    names = SPACE[: problem.ndim]
-    u = data.u.cpu().numpy()
-    dims = (SAMPLE, TIME, *((POINT,) if scattered else names))
+    problem, u = data.problem, data.u.cpu().numpy()
+    space, coordinates = label_points(data.grid.cpu())
+    dims = (SAMPLE, TIME, *space)
     variables: dict[str, Any] = {name: (dims, u[..., i]) for i, name in enumerate(problem.channels)}
     variables |= {name: ((SAMPLE,), data.params[:, i].cpu().numpy()) for i, name in enumerate(problem.parameters)}
-    lines = zip(names, data.grid.unbind(-1) if scattered else axes(data.grid), strict=True)
-    coordinates: dict[str, Any] = {
-        name: ((POINT,) if scattered else (name,), line.cpu().numpy()) for name, line in lines
-    }
-    coordinates[TIME] = data.t.cpu().numpy()
-    dataset = xr.Dataset(variables, coords=coordinates)
+    dataset = xr.Dataset(variables, coords=coordinates | {TIME: data.t.cpu().numpy()})
     for name, unit in problem.units.items():
         if name in dataset.variables:
             dataset[name].attrs["units"] = unit

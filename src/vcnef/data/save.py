@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +10,7 @@ import numpy as np
 
 from vcnef.data.notes import lasting_attributes, origin, write_note
 from vcnef.grid import axes, is_scattered
+from vcnef.whole import replacing
 
 if TYPE_CHECKING:
     from vcnef.data.trajectories import Trajectories
@@ -27,20 +26,9 @@ def save(data: Trajectories, path: Path) -> Path:
     if is_scattered(data.grid) and SAVERS[path.suffix] is save_hdf5:
         raise ValueError(f"{path} cannot hold scattered points; save them as .npz or .nc.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(path) as draft:
+    with replacing(path) as draft:
         SAVERS[path.suffix](data, draft)
     return path
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """The file to write, which takes its place when it is complete: until then, what was there before stays."""
-    draft = path.with_name(f"{path.stem}.part{path.suffix}")
-    try:
-        yield draft
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def save_hdf5(data: Trajectories, path: Path) -> None:

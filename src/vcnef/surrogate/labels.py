@@ -8,8 +8,7 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, TIME
-from vcnef.grid import axes, is_scattered
+from vcnef.data.labelled import CHANNEL, SAMPLE, TIME, label_points
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
@@ -18,19 +17,13 @@ if TYPE_CHECKING:
 
 def label(u: Float[Tensor, "b t *x c"], question: Question, problem: Problem) -> xr.DataArray:
     """(sample, t, x[, y[, z]], channel), or (sample, t, point, channel) on scattered points."""
-    names = SPACE[: problem.ndim]
-    scattered = is_scattered(question.grid)
-    space = (POINT,) if scattered else names
-    lines = question.grid.unbind(dim=-1) if scattered else axes(question.grid)
-    coordinates: dict[str, Any] = {TIME: question.t.numpy(), CHANNEL: list(problem.channels)}
-    coordinates |= {
-        name: ((POINT,) if scattered else name, line.numpy()) for name, line in zip(names, lines, strict=True)
-    }
+    space, points = label_points(question.grid)
+    coordinates: dict[str, Any] = {TIME: question.t.numpy(), CHANNEL: list(problem.channels), **points}
     for index, name in enumerate(problem.parameters):
         coordinates[name] = (SAMPLE, question.params[:, index].numpy())
     array = xr.DataArray(u.numpy(), coordinates, (SAMPLE, TIME, *space, CHANNEL), name=problem.name)
-    for name in (TIME, *names, *problem.parameters):
-        unit = problem.units.get(name, problem.units.get("x") if name in names else None)
+    for name in (TIME, *points, *problem.parameters):
+        unit = problem.units.get(name, problem.units.get("x") if name in points else None)
         if unit:
             array[name].attrs["units"] = unit
     units = [problem.units.get(channel, "") for channel in problem.channels]
