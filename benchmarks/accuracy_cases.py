@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from vcnef.config import Config
 from vcnef.data import Trajectories, generate
 from vcnef.pde import equation
 from vcnef.suggest import suggestion
+from vcnef.whole import replacing
 
 CASES = Path(__file__).parent / "accuracy.yaml"
 ROOM = 20e9
@@ -101,7 +102,7 @@ def read_case(name: str) -> Case:
 class CaseData:
     """The trajectories of a case, made once for any number of runs.
 
-    `cache` is a folder in which those for training outlast the process; it must not outlast a change of the solvers.
+    `cache` is a folder in which they outlast the process; it must not outlast a change of the solvers.
     """
 
     def __init__(self, case: Case, device: torch.device, cache: Path | None = None) -> None:
@@ -114,24 +115,27 @@ class CaseData:
         view = config.view()
         stride = 1 if self.case.bytes() <= ROOM else view["space_stride"]
         if stride not in self._made:
-            self._made[stride] = self._generated(stride)
+            self._made[stride] = self.generated(stride)
         return self._made[stride].view(**view | {"space_stride": view["space_stride"] // stride})
 
-    def _generated(self, stride: int) -> Trajectories:
+    def generated(self, stride: int) -> Trajectories:
+        """All that is trained on, at every so many points."""
         case = self.case
-        path = self.cache and self.cache / f"{case.name}_{case.generation}_{case.samples}_{self._hash(stride)}.pt"
-        if path and path.exists():
-            return torch.load(path, weights_only=False, mmap=True)
-        data = case.generate(case.params, self.device, stride)
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            torch.save(data, path)
-        return data
+        return self._kept(["seen", stride], lambda: case.generate(case.params, self.device, stride))
 
-    def _hash(self, stride: int) -> str:
-        """Another one for other data."""
-        described = json.dumps([self.case.describe(), stride], sort_keys=True)
-        return hashlib.sha256(described.encode()).hexdigest()[:12]
+    def generated_tests(self, values: Values) -> Trajectories:
+        return self._kept(["test", values], lambda: self.case.generate_tests(values, self.device))
+
+    def _kept(self, what: Sequence[Any], make: Callable[[], Trajectories]) -> Trajectories:
+        if not self.cache:
+            return make()
+        described = json.dumps([self.case.describe(), *what], sort_keys=True)
+        path = self.cache / f"{self.case.name}_{what[0]}_{hashlib.sha256(described.encode()).hexdigest()[:12]}.pt"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary:
+                torch.save(make(), temporary)
+        return torch.load(path, weights_only=False, mmap=True)
 
     def held_out(self) -> Iterator[tuple[Values, bool, Trajectories]]:
         """The test trajectories of each parameter value at all points, and whether the value is one of training.
@@ -148,7 +152,7 @@ class CaseData:
     def _test(self, number: int, values: Values) -> Trajectories:
         full, case = self._made.get(1), self.case
         if full is None or case.fresh or number >= len(by_value(case.params)):
-            return case.generate_tests(values, self.device)
+            return self.generated_tests(values)
         rows = slice(number * case.samples, number * case.samples + case.tests)
         return replace(full, u=full.u[rows], params=full.params[rows], parts=(case.tests,), subset="test")
 

@@ -105,11 +105,20 @@ def test_without_room_the_trajectories_are_the_same(monkeypatch, fresh, tests):
 def test_data_outlast_a_process_in_a_cache(tmp_path, monkeypatch):
     case = accuracy.read_case("burgers").shrunk()
     config = config_of(case, "--smoke")
-    made = accuracy_cases.CaseData(case, CPU, tmp_path / "data").seen(config)
+    case = dataclasses.replace(case, fresh=2)
+    first = accuracy_cases.CaseData(case, CPU, tmp_path / "data")
+    made, judged = first.seen(config), [each for *_, each in first.held_out()]
     monkeypatch.setattr(accuracy_cases, "generate", None)
-    again = accuracy_cases.CaseData(case, CPU, tmp_path / "data").seen(config)
-    torch.testing.assert_close(again.u, made.u)
-    assert (again.problem, again.parts, again.attributes) == (made.problem, made.parts, made.attributes)
+    second = accuracy_cases.CaseData(case, CPU, tmp_path / "data")
+    again, judged_again = second.seen(config), [each for *_, each in second.held_out()]
+    for old, new in zip([made, *judged], [again, *judged_again], strict=True):
+        torch.testing.assert_close(new.u, old.u)
+        assert (new.problem, new.parts, new.attributes, new.subset) == (
+            old.problem,
+            old.parts,
+            old.attributes,
+            old.subset,
+        )
 
 
 @pytest.mark.parametrize(
@@ -121,7 +130,7 @@ def test_a_cache_does_not_mix_up_data(tmp_path, monkeypatch, change):
     monkeypatch.setattr(accuracy_cases, "generate", lambda *names, **options: made.append(options) or "data")
     for _ in range(2):
         for each in (case, dataclasses.replace(case, **change)):
-            accuracy_cases.CaseData(each, CPU, tmp_path)._generated(1)
+            accuracy_cases.CaseData(each, CPU, tmp_path).generated(1)
     assert len(made) == len(list(tmp_path.iterdir())) == 2
     assert all(path.name.startswith("burgers_") for path in tmp_path.iterdir())
 
