@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from vcnef.pde import equation, stepping
+from vcnef.pde.gas import SplitGas
 
 SMALL = {"advection": 64, "burgers": 64, "cns1d": 64, "cns2d": 16, "cns3d": 8}
 
@@ -55,6 +56,24 @@ def test_a_run_that_blows_up_ends_and_leaves_the_others_alone():
     assert not torch.isfinite(u[1]).all()
     rest = [0, 2, 3, 4, 5]
     assert torch.equal(u[rest], healthy[rest])
+
+
+def test_a_run_that_blew_up_costs_the_others_no_substeps(monkeypatch):
+    taken, substep = [], SplitGas.substep
+    monkeypatch.setattr(SplitGas, "substep", lambda gas, state, dt: taken.append(1) or substep(gas, state, dt))
+    chosen, u0 = case("cns1d")
+    counts = []
+    for density in (float(u0[1, 3, 0]), -0.1):
+        u0[1, 3, 0] = density
+        chosen.solve(u0, [0.02, 0.05], {"eta": 0.1, "zeta": 0.1})
+        counts.append(len(taken))
+        taken.clear()
+    assert counts[1] <= counts[0]
+
+
+def test_a_run_of_infinite_speed_is_given_up():
+    u0 = torch.tensor([1e-30, 1e30, 0.0]).expand(1, 8, 3).clone()  # the speed of sound is beyond single precision
+    assert torch.isnan(equation("cns1d").solve(u0, [0.1])).all()
 
 
 def test_a_run_whose_steps_collapse_is_given_up():

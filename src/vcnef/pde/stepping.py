@@ -1,8 +1,9 @@
 """The driver: carries a batch of states through the output times, each sample with its own time steps.
 
 Every sample takes the largest stable step of its own state, cut at the next output time, so its trajectory does not
-depend on the rest of the batch. A sample that has reached the output time takes empty steps until the slowest one is
-there; samples are therefore sorted by step size into groups that fill the machine.
+depend on the rest of the batch. (Where sub-steps are many it does, by some millionths: how many make a step is settled
+for the whole batch when the host looks.) A sample that has reached the output time takes empty steps until the slowest
+one is there; samples are therefore sorted by step size into groups that fill the machine.
 On CUDA a step is compiled into fused kernels and replayed as a CUDA graph. The host looks at the device once per frame
 to learn how many steps to queue, and once more if wave speeds have risen meanwhile.
 """
@@ -114,7 +115,7 @@ class _Run:
 
     def __init__(self, scheme: Scheme, state: State, compiled: bool) -> None:
         self.scheme, self.state = scheme, state
-        self.least = SMALLEST_STEP * scheme.limit(state)
+        self.least = _least_step(scheme, state)
         self.most = torch.full_like(self.least, torch.inf)
         # In double precision: each step would be rounded alike, and the clock be late by a percent after 1e5 of them.
         self.left = torch.zeros_like(self.least, dtype=torch.float64)
@@ -130,7 +131,7 @@ class _Run:
         """Take in another group of as many samples, keeping the captured steps and the memory they work on."""
         for old, new in zip(tensors((self.scheme, self.state)), tensors((scheme, state)), strict=True):
             old.copy_(new)
-        self.least.copy_(SMALLEST_STEP * scheme.limit(state))
+        self.least.copy_(_least_step(scheme, state))
 
     def advance(self, gap: float) -> None:
         """Carry every sample forward by the time `gap`."""
@@ -149,16 +150,25 @@ class _Run:
     def _plan(self) -> tuple[int, int]:
         """Steps still needed by the slowest sample, and sub-steps in each; the only place where the host waits."""
         left = self.left.to(self.least.dtype)
-        dt = _time_step(self.scheme.limit(self.state), left, self.least)
+        limit = self.scheme.limit(self.state)
+        dt = _time_step(limit, left, self.least)
         pieces = torch.zeros_like(dt)
         if self._substep is not None:
-            pieces = torch.ceil(dt / self.scheme.sublimit)
+            # A run that has blown up needs none; its one long step would ask all others for thousands.
+            going = limit >= self.least
+            pieces = torch.ceil(dt / self.scheme.sublimit).where(going, 0.0)
             # A sample keeps to the sub-steps it asked for here, so that they always cover its step.
-            torch.mul(pieces, self.scheme.sublimit, out=self.most)
-            torch.minimum(dt, self.most, out=dt)
+            self.most.copy_((pieces * self.scheme.sublimit).where(going, torch.inf))
+            dt = torch.minimum(dt, self.most)
         steps = torch.ceil(left / dt).nan_to_num(nan=0.0)  # 0 / 0 where no time is left
         most_steps, most_pieces = torch.stack([steps.amax(), pieces.amax()]).tolist()
         return int(most_steps), int(most_pieces)
+
+
+def _least_step(scheme: Scheme, state: State) -> Tensor:
+    """The step below which a run that begins so has blown up; a step of zero, of infinite speed, is below it too."""
+    least = SMALLEST_STEP * scheme.limit(state)
+    return least.clamp(min=torch.finfo(least.dtype).tiny)
 
 
 def _time_step(limit: Tensor, left: Tensor, least: Tensor) -> Tensor:
