@@ -47,6 +47,7 @@ def test_names():
         ("cns1d", GAS, {"params": {"eta": -0.1}}, "'eta' is negative: -0.1. A viscosity is zero or more"),
         ("cns1d", GAS, {"params": {"eta": np.inf}}, "'eta' is not finite: inf"),
         ("cns1d", GAS, {"domain": [(0, 1), (0, 1)]}, "The domain has 2 axes; 'cns1d' has 1. Give one"),
+        ("cns1d", GAS, {"domain": [(0, 1, 2)]}, r"The domain has the axis \(0, 1, 2\); expected a \(low, high\) pair"),
         ("cns1d", GAS, {"domain": [(0, 0)]}, r"The domain has the axis \(0, 0\); expected finite ends, the lower one"),
         ("cns1d", GAS, {"domain": [(1, 0)]}, r"The domain has the axis \(1, 0\)"),
     ],
@@ -54,6 +55,13 @@ def test_names():
 def test_solve_says_what_is_wrong(name, u0, options, message):
     with pytest.raises(ValueError, match=message):
         solve(name, u0, **{"t": [0.1], **options})
+
+
+def test_an_equation_refuses_what_is_no_viscosity_whoever_asks():
+    with pytest.raises(ValueError, match=r"'eta' is negative: -0.1. A viscosity is zero or more"):
+        equation("cns1d").solve(torch.from_numpy(GAS), [0.1], {"eta": -0.1})
+    with pytest.raises(ValueError, match="'nu' is not finite: nan"):
+        equation("burgers").solve(torch.ones(2, 8, 1), [0.1], {"nu": torch.tensor([0.1, torch.nan])})
 
 
 def test_solve_takes_numpy_and_torch_and_keeps_double_precision():

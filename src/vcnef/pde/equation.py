@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,6 +15,9 @@ from vcnef.grid import cell_centres
 from vcnef.pde.initial import Draws
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
+
+Value = int | float | Sequence[int | float] | np.ndarray | np.number | Tensor
+"""Of a parameter: a number, or one per sample."""
 
 
 @runtime_checkable
@@ -81,7 +85,7 @@ class Equation:
         self,
         u0: Float[Tensor, "b *x c"],
         t: Float[Tensor, " t"] | Sequence[int | float],
-        params: Mapping[str, int | float | Tensor] | None = None,
+        params: Mapping[str, Value] | None = None,
         *,
         domain: Sequence[Sequence[int | float]] | None = None,
         compiled: bool | None = None,
@@ -91,16 +95,36 @@ class Equation:
 
         Values are not finite where a run blew up. `compiled` fuses the steps into kernels; by default on CUDA only.
         """
-        given = {} if params is None else params
-        _check_names("parameter", given, self.defaults, self.name)
-        columns = {
-            name: torch.as_tensor(given.get(name, default), dtype=u0.dtype, device=u0.device).expand(len(u0)).clone()
-            for name, default in self.defaults.items()
-        }
+        columns = {name: column.clone() for name, column in self.columns(params, u0).items()}
+        _check_values(columns)
         times = torch.as_tensor(t, dtype=torch.float64).tolist()
         box = self.problem.domain if domain is None else domain
         spacing = tuple((high - low) / n for (low, high), n in zip(box, u0.shape[1:-1], strict=True))
         return self.solver(u0, times, columns, spacing, compiled=compiled, **options)
+
+    def columns(self, params: Mapping[str, Value] | None, u: Float[Tensor, "b ..."]) -> dict[str, Float[Tensor, " b"]]:
+        """One value of each parameter per sample of `u`: what is given, or else the default."""
+        given = {} if params is None else params
+        _check_names("parameter", given, self.defaults, self.name)
+        return {name: _column(name, given.get(name, default), u) for name, default in self.defaults.items()}
+
+
+def _column(name: str, value: Value, u: Tensor) -> Tensor:
+    column = torch.as_tensor(value, dtype=u.dtype, device=u.device)
+    if column.ndim > 1 or (column.ndim == 1 and len(column) not in (1, len(u))):
+        raise ValueError(
+            f"Parameter {name!r} has shape {tuple(column.shape)}; expected a number or {len(u)}, one per sample. "
+            "Flatten it or repeat it for each sample."
+        )
+    return column.expand(len(u))
+
+
+def _check_values(columns: Mapping[str, Tensor]) -> None:
+    for name, column in columns.items():
+        if not (finite := torch.isfinite(column)).all():
+            raise ValueError(f"Parameter {name!r} is not finite: {float(column[~finite][0])}. Give finite numbers.")
+        if name != "beta" and (column < 0).any():
+            raise ValueError(f"Parameter {name!r} is negative: {float(column.min()):.4g}. A viscosity is zero or more.")
 
 
 def _check_names(kind: str, given: Mapping[str, object], known: Mapping[str, object], equation: str) -> None:

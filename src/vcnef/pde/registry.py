@@ -16,7 +16,7 @@ from torch import Tensor
 from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
-from vcnef.pde.equation import Equation
+from vcnef.pde.equation import Equation, Value
 from vcnef.pde.gas import VACUUM
 from vcnef.suggest import suggestion
 
@@ -60,7 +60,7 @@ def solve(
     u0: Tensor | np.ndarray,
     *,
     t: Tensor | np.ndarray | Sequence[int | float],
-    params: Mapping[str, int | float | Sequence[int | float] | np.ndarray | np.number | Tensor] | None = None,
+    params: Mapping[str, Value] | None = None,
     domain: Sequence[Sequence[int | float]] | None = None,
     generation: str = "documented",
 ) -> Float[Tensor, "b t *x c"]:
@@ -77,7 +77,7 @@ def solve(
     _check_times(times)
     if domain is not None:
         check_domain(chosen, domain)
-    return chosen.solve(states, times, _checked_params(chosen, params or {}, states), domain=domain)
+    return chosen.solve(states, times, params, domain=domain)
 
 
 def check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:
@@ -87,7 +87,10 @@ def check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> N
             f"The domain has {len(domain)} axes; {chosen.name!r} has {chosen.problem.ndim}. "
             f"Give one (low, high) pair per axis, e.g. {chosen.problem.domain}."
         )
-    for low, high in domain:
+    for axis in domain:
+        if np.shape(axis) != (2,):
+            raise ValueError(f"The domain has the axis {axis}; expected a (low, high) pair for each axis.")
+        low, high = axis
         if not 0 < high - low < inf:
             raise ValueError(f"The domain has the axis ({low}, {high}); expected finite ends, the lower one first.")
 
@@ -131,22 +134,3 @@ def _check_times(t: Tensor) -> None:
             f"Output times run from {t[0]:.4g} to {t[-1]:.4g} and are not finite, ascending and from 0 on. "
             "Sort them, drop repeated ones, and count time from the state u0."
         )
-
-
-def _checked_params(chosen: Equation, params: Mapping[str, object], u0: Tensor) -> dict[str, Tensor]:
-    checked = {}
-    for name, value in params.items():
-        if name not in chosen.defaults:
-            raise ValueError(f"{chosen.name!r} has no parameter {name!r}. {suggestion(name, chosen.defaults)}")
-        column = torch.as_tensor(value, dtype=u0.dtype, device=u0.device)
-        if column.ndim > 1 or (column.ndim == 1 and len(column) not in (1, len(u0))):
-            raise ValueError(
-                f"Parameter {name!r} has shape {tuple(column.shape)}; expected a number or {len(u0)}, one per sample. "
-                "Flatten it or repeat it for each sample."
-            )
-        if not torch.isfinite(column).all():
-            raise ValueError(f"Parameter {name!r} is not finite: {value}. Give finite numbers.")
-        if name != "beta" and (column < 0).any():
-            raise ValueError(f"Parameter {name!r} is negative: {float(column.min()):.4g}. A viscosity is zero or more.")
-        checked[name] = column
-    return checked

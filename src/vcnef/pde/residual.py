@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.pde.equation import Equation
+from vcnef.pde.equation import Equation, Value
 from vcnef.pde.finite_volume import per_sample
 from vcnef.pde.fluxes import LAWS, LAWS_2022, METHODS, Law, Method
 from vcnef.pde.registry import FEWEST_CELLS, check_domain, equation
@@ -20,7 +20,7 @@ def residual(
     name: str,
     u: Float[Tensor, "b t *x c"],
     u_t: Float[Tensor, "b t *x c"],
-    params: Mapping[str, int | float | Tensor] | None = None,
+    params: Mapping[str, Value] | None = None,
     *,
     domain: Sequence[Sequence[int | float]] | None = None,
     method: str = "spectral",
@@ -53,7 +53,7 @@ def residual_norm(
     name: str,
     u: Float[Tensor, "b t *x c"],
     u_t: Float[Tensor, "b t *x c"],
-    params: Mapping[str, int | float | Tensor] | None = None,
+    params: Mapping[str, Value] | None = None,
     *,
     domain: Sequence[Sequence[int | float]] | None = None,
     method: str = "spectral",
@@ -106,7 +106,7 @@ def _balance(
     name: str,
     u: Tensor,
     u_t: Tensor,
-    params: Mapping[str, int | float | Tensor] | None,
+    params: Mapping[str, Value] | None,
     domain: Sequence[Sequence[int | float]] | None,
     method: str,
     generation: str,
@@ -120,7 +120,10 @@ def _balance(
     spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
     law = (LAWS_2022 if generation == "2022" else LAWS)[name]
     fields = u.flatten(0, 1)
-    columns = {key: per_sample(values, fields[..., 0]) for key, values in _columns(chosen, params or {}, u).items()}
+    columns = {
+        key: per_sample(values.repeat_interleave(u.shape[1]), fields[..., 0])
+        for key, values in chosen.columns(params, u).items()
+    }
     return _Balance(law, METHODS[method](spacing), fields, u_t.flatten(0, 1), columns)
 
 
@@ -148,19 +151,3 @@ def _check_fields(chosen: Equation, u: Tensor, u_t: Tensor) -> None:
             f"u_t has shape {tuple(u_t.shape)} and u {shape}; expected the same. "
             "Give the time derivative at the times and points of u."
         )
-
-
-def _columns(chosen: Equation, params: Mapping[str, int | float | Tensor], u: Tensor) -> dict[str, Tensor]:
-    """Each parameter of the equation, one value per sample and time, `[b t]` flattened."""
-    if unknown := [name for name in params if name not in chosen.defaults]:
-        raise ValueError(f"{chosen.name!r} has no parameter {unknown[0]!r}. {suggestion(unknown[0], chosen.defaults)}")
-    columns = {}
-    for name, default in chosen.defaults.items():
-        values = torch.as_tensor(params.get(name, default), dtype=u.dtype, device=u.device)
-        if values.ndim > 1 or (values.ndim == 1 and len(values) != len(u)):
-            raise ValueError(
-                f"Parameter {name!r} has shape {tuple(values.shape)}; expected a number or {len(u)}, one per sample. "
-                "Flatten it or repeat it for each sample."
-            )
-        columns[name] = values.expand(len(u)).repeat_interleave(u.shape[1])
-    return columns
