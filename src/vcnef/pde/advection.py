@@ -12,6 +12,7 @@ from torch import Tensor
 from vcnef.pde.equation import Equation
 from vcnef.pde.finite_volume import State, face_states, midpoint, outflow, per_sample
 from vcnef.pde.initial import WAVE_ACCIDENTS, WAVE_OPTIONS, wave_states
+from vcnef.pde.riemann import upwind_flux
 from vcnef.pde.stepping import integrate
 from vcnef.problem import Problem
 
@@ -43,7 +44,7 @@ def advection(generation: str) -> Equation:
 
 @dataclass(frozen=True, eq=False)
 class UpwindAdvection:
-    """MC-limited upwind scheme, F = ½ [β L + β R − |β| (R − L)], dt = 0.4 Δx / |β|."""
+    """MC-limited upwind scheme, dt = 0.4 Δx / |β|."""
 
     speed: Float[Tensor, " b"]
     spacing: tuple[float]
@@ -56,8 +57,7 @@ class UpwindAdvection:
 
     def _advance(self, base: State, at: State, dt: Tensor) -> State:
         left, right = face_states(at[0], axis=1)
-        speed = per_sample(self.speed, left)
-        flux = 0.5 * (speed * (left + right) - speed.abs() * (right - left))
+        flux = upwind_flux(left, right, per_sample(self.speed, left))
         return (base[0] - dt / self.spacing[0] * outflow(flux, axis=1),)
 
 

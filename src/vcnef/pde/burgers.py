@@ -14,6 +14,7 @@ from vcnef.pde.diffusion import diffuse
 from vcnef.pde.equation import Equation
 from vcnef.pde.finite_volume import State, face_states, largest, midpoint, neighbour, outflow, per_sample
 from vcnef.pde.initial import WAVE_ACCIDENTS, WAVE_OPTIONS, wave_states
+from vcnef.pde.riemann import roe_flux
 from vcnef.pde.stepping import integrate
 from vcnef.problem import Problem
 
@@ -57,8 +58,7 @@ def burgers(generation: str) -> Equation:
 class ExplicitBurgers:
     """MC-limited Roe flux and centred diffusion, both inside the midpoint rule.
 
-    F = ½ f [½ L² + ½ R² − ½ |L + R| (R − L)] − κ (u_{i+1} − u_i) / Δx with κ = ν/π and the flux factor f,
-    dt = 0.25 min(Δx / max|u|, Δx² / 2κ).
+    F = F_Roe − κ (u_{i+1} − u_i) / Δx with κ = ν/π, dt = 0.25 min(Δx / max|u|, Δx² / 2κ).
     """
 
     viscosity: Float[Tensor, " b"]
@@ -109,8 +109,7 @@ def _convective_limit(state: State, dx: float) -> Tensor:
 
 
 def _convective_flux(u: Tensor, factor: float) -> Tensor:
-    left, right = face_states(u, axis=1)
-    return 0.25 * factor * (left * left + right * right - (left + right).abs() * (right - left))
+    return roe_flux(*face_states(u, axis=1), factor)
 
 
 def solve_burgers(

@@ -117,10 +117,11 @@ def solve_compressible_ns(
     velocities beside them are off by some percent, with larger ones a run may blow up and be NaN.
     """
 
-    def build(viscosities: Sequence[Tensor]) -> SplitGas | StaleGhosts:
+    scheme = StaleGhosts if stale_ghosts else SplitGas
+
+    def build(viscosities: Sequence[Tensor]) -> SplitGas:
         shear, bulk = viscosities
         stretch = 4.0 / 3.0 * shear + bulk
-        gas = SplitGas(shear, stretch, CFL * 0.5 * min(spacing) ** 2 / (stretch + 1e-8), spacing)
-        return StaleGhosts(gas, gas.sublimit) if stale_ghosts else gas
+        return scheme(shear, stretch, CFL * 0.5 * min(spacing) ** 2 / (stretch + 1e-8), spacing)
 
     return integrate(build, u0, times, [params["eta"], params["zeta"]], compiled=compiled)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from math import pi
 from types import MappingProxyType
 
@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.pde.finite_volume import State, face_states, neighbour, outflow
-from vcnef.pde.riemann import GAMMA, hllc_flux, speed_squared
+from vcnef.pde.riemann import GAMMA, hllc_flux, roe_flux, speed_squared, upwind_flux
 
 
 @dataclass(frozen=True)
@@ -75,20 +75,12 @@ Fluxes = tuple[State, ...]
 
 
 def _advection(method: Method, state: State, axis: int, params: Params) -> Fluxes:
-    left, right = method.limits(state[0], axis)
-    beta = params["beta"]
-    return ((0.5 * (beta * (left + right) - beta.abs() * (right - left)),),)
+    return ((upwind_flux(*method.limits(state[0], axis), params["beta"]),),)
 
 
-def _burgers(method: Method, state: State, axis: int, params: Params) -> Fluxes:
-    left, right = method.limits(state[0], axis)
-    transport = 0.25 * (left * left + right * right - (left + right).abs() * (right - left))
+def _burgers(method: Method, state: State, axis: int, params: Params, *, factor: float = 1.0) -> Fluxes:
+    transport = roe_flux(*method.limits(state[0], axis), factor)
     return (transport,), (-params["nu"] / pi * method.slope(state[0], axis),)
-
-
-def _doubled_burgers(method: Method, state: State, axis: int, params: Params) -> Fluxes:
-    (transport,), viscosity = _burgers(method, state, axis, params)
-    return (2.0 * transport,), viscosity
 
 
 def _gas(method: Method, state: State, axis: int, params: Params) -> Fluxes:
@@ -148,5 +140,5 @@ LAWS = MappingProxyType(
         **{f"cns{ndim}d": Law(_gas, parts=2, channels=_gas_channels) for ndim in (1, 2, 3)},
     }
 )
-LAWS_2022 = MappingProxyType({**LAWS, "burgers": Law(_doubled_burgers, parts=2)})
+LAWS_2022 = MappingProxyType({**LAWS, "burgers": Law(partial(_burgers, factor=2.0), parts=2)})
 """Of the other equations, generation "2022" changes the initial states only."""

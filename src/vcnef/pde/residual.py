@@ -63,9 +63,9 @@ def residual_norm(
 
     For any prediction, per sample, time and channel; the terms are those of f, and where all of them are 0 so is this.
     """
-    balance = _balance(name, u, u_t, params, domain, method, generation)
-    size = sum(_norm(term) for term in balance.terms())
-    return (_norm(balance.residual()) / torch.where(size > 0, size, 1.0)).reshape(*u.shape[:2], -1)
+    terms = _balance(name, u, u_t, params, domain, method, generation).terms()
+    size = sum(_norm(term) for term in terms)
+    return (_norm(sum(terms)) / torch.where(size > 0, size, 1.0)).reshape(*u.shape[:2], -1)
 
 
 def time_derivative(u: Float[Tensor, "b t *x c"], t: Float[Tensor, " _"]) -> Float[Tensor, "b t *x c"]:
@@ -95,7 +95,8 @@ class _Balance(NamedTuple):
         return self.u_t - self.law.rate(self.method, self.u, self.params)
 
     def terms(self) -> list[Tensor]:
-        return [self.u_t, *(self.law.rate(self.method, self.u, self.params, part) for part in range(self.law.parts))]
+        """Those that add up to the residual."""
+        return [self.u_t, *(-self.law.rate(self.method, self.u, self.params, part) for part in range(self.law.parts))]
 
 
 def _norm(q: Float[Tensor, "bt *x c"]) -> Float[Tensor, "bt c"]:
