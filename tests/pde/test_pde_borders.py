@@ -19,6 +19,8 @@ def test_names():
         equation("burgers", generation="2023")
     with pytest.raises(ValueError, match=r"no option of the initial states 'mach_number'. Did you mean 'mach'"):
         equation("cns2d").initial_states([0], seed=0, resolution=8, mach_number=1.0)
+    with pytest.raises(ValueError, match="modes is 0; expected at least 1"):
+        equation("cns1d").initial_states([0], seed=0, resolution=8, modes=0)
     with pytest.raises(ValueError, match=r"'burgers' has no parameter 'mu'. Did you mean 'nu'"):
         equation("burgers").solve(torch.zeros(1, 8, 1), [0.1], {"mu": 0.1})
 

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.checks import check_at_least
+
 WAVE_OPTIONS = MappingProxyType(
     {
         "modes": 4,  # wave numbers are drawn from 1 … modes
@@ -92,6 +94,7 @@ def sine_waves(
     - `unscaled_window`: the limits are coordinates, not parts of the domain.
     """
     waves, modes = options["waves"], options["modes"]
+    check_at_least(1, waves=waves, modes=modes)
     sizes = [waves, waves, waves, modes, modes, 1, 1, 1, 1, 1]
     number, amplitude, phase, rest, rest_phase, absolute, sign, flag, left, right = draws.uniform(
         sum(sizes), **stream
