@@ -152,6 +152,8 @@ def test_refusals(make_data):
         refused(Galilean(9.0 / unit), replace(burgers, t=unit * burgers.t**2), "needs equally spaced times")
     flat = replace(gas, problem=replace(gas.problem, domain=((0.0, 1.0), (0.0, 2.0))))
     refused(Permute(), flat, "Permute needs equal axes")
+    rounded = replace(gas, problem=replace(gas.problem, domain=((0.0, 0.1), (0.2, 0.3))))
+    assert Permute().bind(setting(rounded))
 
 
 def test_a_user_may_vouch_for_an_equation(make_data):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
-from math import log
+from math import isclose, log
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -113,7 +113,8 @@ class Permute:
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
         shape, domain = setting.resolution, setting.problem.domain
-        if len(set(shape)) > 1 or len({high - low for low, high in domain}) > 1:
+        first, *others = (high - low for low, high in domain)
+        if len(set(shape)) > 1 or not all(isclose(first, other) for other in others):
             raise ValueError(f"Permute needs equal axes; got {shape} points on {domain}.")
         orders = list(permutations(range(len(shape))))
         cells = torch.arange(setting.grid[..., 0].numel()).reshape(shape)
