@@ -133,3 +133,5 @@ def test_other_messages():
         metrics.brmse_pdebench_3d(u, u)
     with pytest.raises(ValueError, match=r"Times of shape \(3,\) do not fit 2 samples of 4 frames"):
         metrics.correlation_time(u, u, torch.ones(3))
+    with pytest.raises(TypeError, match=r"The time of the frames is of type ndarray; expected a tensor"):
+        metrics.correlation_time(u, u, torch.ones(4).numpy())

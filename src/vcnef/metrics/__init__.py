@@ -8,8 +8,9 @@ Conventions that hold for all of them:
 - `keep` names the axes of the result: none gives one number, `keep="c"` one per channel, `keep="t"` the course over
   time, `keep="b t c"` everything. All other axes are averaged (for `max_error`: maximised), each entry alike.
 - Sums run in double precision whatever the fields are; results are double.
-- A non-finite prediction makes its metrics non-finite. Undefined values (a relative error of a zero target) are left
-  out of averages and reported in a warning.
+- Means over space are over points, each alike; they know nothing of the distances between them.
+- A non-finite prediction makes the metrics that see it non-finite. Undefined values (a relative error of a zero
+  target) are left out of averages and reported in a warning.
 
 `rmse`, `nrmse`, `relative_l2`, `max_error` and `conserved` judge all points, `brmse` the boundary, `frmse` bands of
 wave numbers, `correlation` and `correlation_time` the resemblance; `Scores` collects them over batches.

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.metrics.table import Table, check_fields, mean_square, points, tabulate
+from vcnef.metrics.table import Table, check_fields, check_tensor, mean_square, points, tabulate
 
 CONSTANT = "the target is constant in space there and a correlation undefined"
 
@@ -39,6 +39,7 @@ def correlation_time(
     does not, and a channel with no other frames is left out. Axes to keep: "b c". In neither the paper nor PDEBench.
     """
     table = correlation_table(pred, target, initial_frames)
+    check_tensor("time of the frames", t)
     if t.shape not in (pred.shape[1:2], pred.shape[:2]):
         raise ValueError(
             f"Times of shape {tuple(t.shape)} do not fit {pred.shape[0]} samples of {pred.shape[1]} frames. "

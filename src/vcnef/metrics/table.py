@@ -71,14 +71,18 @@ def ratio(axes: str, error: Float[Tensor, "*axes"], size: Float[Tensor, "*axes"]
     return Table(axes, (error / size).where(defined, torch.nan), defined)
 
 
+def check_tensor(what: str, given: Any) -> None:
+    if not isinstance(given, Tensor):
+        raise TypeError(
+            f"The {what} is of type {type(given).__name__}; expected a tensor. "
+            "Convert it with torch.as_tensor(u), a labelled array with torch.as_tensor(u.values)."
+        )
+
+
 def check_fields(pred: Any, target: Any, initial_frames: int) -> None:
     """The border of this room: both fields are tensors `b t *x c`, of one shape, with frames left to judge."""
-    for what, field in (("prediction", pred), ("target", target)):
-        if not isinstance(field, Tensor):
-            raise TypeError(
-                f"The {what} is of type {type(field).__name__}; expected a tensor. "
-                "Convert it with torch.as_tensor(u), a labelled array with torch.as_tensor(u.values)."
-            )
+    check_tensor("prediction", pred)
+    check_tensor("target", target)
     if pred.shape != target.shape:
         raise ValueError(
             f"The prediction has shape {tuple(pred.shape)} and the target {tuple(target.shape)}. "
