@@ -1,5 +1,7 @@
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from vcnef.nn.attention import LinearAttention, SoftmaxAttention
 from vcnef.nn.linear import positive
@@ -55,6 +57,43 @@ def test_softmax_attention_matches_torch():
     reference.out_proj.load_state_dict(attend.out.state_dict())
     tokens = torch.randn(3, 7, 8, dtype=torch.float64)
     torch.testing.assert_close(attend(tokens), reference(tokens, tokens, tokens)[0])
+
+
+class Largest(TorchDispatchMode):
+    """Notes the number of values of the largest tensor that is made."""
+
+    count = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        made = operation(*args, **(kwargs or {}))
+        self.count = max(self.count, *(each.numel() for each in tree_leaves(made) if isinstance(each, torch.Tensor)))
+        return made
+
+
+@pytest.mark.parametrize("leading", [(), (6,), (2, 3)])
+def test_softmax_attention_never_stores_the_weights_of_all_pairs(leading):
+    attend, tokens = SoftmaxAttention(8, 2), torch.randn(*leading, 100, 8)
+    with Largest() as largest:
+        attend(tokens).sum().backward()
+    assert largest.count < tokens.numel() / 8 * 100
+    assert attend(tokens).shape == tokens.shape
+
+
+def test_softmax_attention_of_several_batch_axes_is_one_after_the_other():
+    attend, tokens = SoftmaxAttention(8, 2).double(), torch.randn(2, 3, 5, 8, dtype=torch.float64)
+    together = attend(tokens)
+    for i, j in ((0, 0), (0, 2), (1, 1)):
+        torch.testing.assert_close(together[i, j], attend(tokens[i, j]))
+
+
+@pytest.mark.parametrize("attention", [LinearAttention, SoftmaxAttention])
+@pytest.mark.parametrize("leading", [(3,), (2, 3)])
+def test_derivatives_forwards(attention, leading):
+    attend = attention(8, 2).double()
+    tokens, direction = torch.randn(2, *leading, 5, 8, dtype=torch.float64)
+    _, slope = torch.func.jvp(attend, (tokens,), (direction,))
+    difference = attend(tokens + 1e-6 * direction) - attend(tokens - 1e-6 * direction)
+    torch.testing.assert_close(slope, difference / 2e-6, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("attention", [LinearAttention, SoftmaxAttention])

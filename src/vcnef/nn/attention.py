@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from vcnef.nn.linear import Linear, positive_map
+from vcnef.nn.linear import Linear, positive_map, transformed
 
 
 class LinearAttention(nn.Module):
@@ -57,7 +60,10 @@ class LinearAttention(nn.Module):
 
 
 class SoftmaxAttention(nn.Module):
-    """Scaled dot-product attention, softmax(QKᵀ/√e) V, the paper's "vanilla" attention; quadratic in tokens."""
+    """Scaled dot-product attention, softmax(QKᵀ/√e) V, the paper's "vanilla" attention; quadratic in tokens.
+
+    Torch's fused operators, which never store the s × s weights, take one batch axis and have no forward derivatives.
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -69,12 +75,14 @@ class SoftmaxAttention(nn.Module):
         self.out = nn.Linear(width, width)
 
     def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        sets = tokens.reshape(-1, *tokens.shape[-2:])
         queries, keys, values = (
-            rearrange(project(tokens), "... s (h e) -> ... h s e", h=self.heads)
+            rearrange(project(sets), "b s (h e) -> b h s e", h=self.heads)
             for project in (self.query, self.key, self.value)
         )
-        mixed = F.scaled_dot_product_attention(queries, keys, values)
-        return self.out(rearrange(mixed, "... h s e -> ... s (h e)"))
+        with sdpa_kernel(SDPBackend.MATH) if transformed() else nullcontext():
+            mixed = F.scaled_dot_product_attention(queries, keys, values)
+        return self.out(rearrange(mixed, "b h s e -> b s (h e)")).view_as(tokens)
 
 
 ATTENTION: dict[str, type[nn.Module]] = {"linear": LinearAttention, "softmax": SoftmaxAttention}

@@ -51,8 +51,14 @@ def only_values_matter() -> bool:
     """Whether nobody differentiates, in whichever way, and nobody traces: memory may then be used again."""
     if torch.compiler.is_compiling() or torch.jit.is_tracing():
         return False
-    transformed = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
-    return not (torch.is_grad_enabled() or transformed)
+    return not (torch.is_grad_enabled() or transformed())
+
+
+def transformed() -> bool:
+    """Whether derivatives are taken forwards, or by transforms of functions; not every operator has those."""
+    if torch.compiler.is_compiling():
+        return False
+    return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
 
 
 def _linear_onednn(x: Tensor, weight: Tensor, bias: Tensor | None, activation: nn.Module | None) -> Tensor:
