@@ -1,6 +1,10 @@
+from weakref import ref
+
 import jaxtyping
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 import vcnef
 from vcnef.grid import cell_centres
@@ -90,6 +94,30 @@ def test_prediction_in_chunks_takes_every_step_once(example, monkeypatch):
     t = torch.arange(1, 11, dtype=torch.float64) / 10
     torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=1), truth[:, 1:])
     assert sum(calls) == 3 * 10
+
+
+class Alive(TorchDispatchMode):
+    """The most bytes in tensors that were made and not yet freed."""
+
+    def __init__(self):
+        super().__init__()
+        self.made, self.most = [], 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        made = operation(*args, **(kwargs or {}))
+        self.made += [ref(each) for each in tree_leaves(made) if isinstance(each, torch.Tensor)]
+        self.made = [each for each in self.made if each() is not None]
+        held = {each().untyped_storage().data_ptr(): each().untyped_storage().nbytes() for each in self.made}
+        self.most = max(self.most, sum(held.values()))
+        return made
+
+
+def test_prediction_in_chunks_holds_the_answer_once(example):
+    _, grid, _, _ = example
+    u0, params, t = torch.randn(30, 8, 1).double(), torch.rand(30, 1).double(), torch.arange(1, 11).double() / 10
+    with Alive() as alive:
+        u = Rollout(Decay(), 10).predict(u0, grid, t, params, points_per_chunk=8)
+    assert u.nbytes <= alive.most < 1.3 * u.nbytes
 
 
 class Pair(Stepper):

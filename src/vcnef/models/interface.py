@@ -66,6 +66,12 @@ class TrajectoryModel(nn.Module):
         """How many of so many times are computed together, at the least."""
         return 1 if self.independent_times else times
 
+    def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Float[Tensor, "b t *x c"]:
+        """`query` of so many times after so many; of all at once where each has to pass the earlier ones."""
+        if not self.independent_times:
+            return self.query(latent, t)
+        return torch.cat([self.query(latent, part) for part in t.split(times, dim=-1)], dim=1)
+
     @torch.no_grad()
     def predict(
         self,
@@ -81,7 +87,7 @@ class TrajectoryModel(nn.Module):
 
         Neither samples nor query times interact, so chunks give the same answer as all at once. `points_per_chunk` is
         how many points (samples · times · points of the grid) are in flight; the default fits caches or the GPU.
-        A model whose times are not independent is given all of them at once; one that steps has one step in flight.
+        Of a model that steps, one step is in flight.
 
         `precision` is that of what VCNeF multiplies on a GPU, in fused kernels where they serve: "fp16" (changes its
         output by about 4e-4 of its norm) or "bf16"; "tf32" and "fp32" are without kernels, and so are other models.
@@ -95,16 +101,12 @@ class TrajectoryModel(nn.Module):
             return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
         budget = self.points_in_flight(u0.device) if points_per_chunk is None else points_per_chunk
         samples, times = _chunk_sizes(u0, budget, self.times_in_flight(t.shape[-1]))
-        # What has to pass the earlier times is asked for all at once.
-        times = times if self.independent_times else t.shape[-1]
-        trajectories = []
+        answer = u0.new_empty(shape)
         for start in range(0, len(u0), samples):
             rows = slice(start, start + samples)
             with chosen_precision(precision):
                 latent = self.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
-                chunks = _rows(t, rows, shared=1).split(times, dim=-1)
-                trajectories.append(torch.cat([self.query(latent, chunk) for chunk in chunks], dim=1))
-        answer = torch.cat(trajectories)
+                answer[rows] = self.query_in_parts(latent, _rows(t, rows, shared=1), times)
         if precision == "fp16" and answer.is_cuda and not bool(answer.isfinite().all()):
             return self.predict(u0, grid, t, params, points_per_chunk=points_per_chunk, precision="bf16")
         return answer
