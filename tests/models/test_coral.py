@@ -115,6 +115,20 @@ def test_between_frames_the_code_follows_the_equation(model):
         torch.testing.assert_close(model.query(start, own)[2], u[2, 100:104])
 
 
+@pytest.mark.parametrize(("points_per_chunk", "samples", "frames"), [(1, 1, 4), (16 * 10, 2, 5), (16 * 40, 3, 13)])
+def test_fields_are_decoded_in_parts_and_codes_at_once(model, points_per_chunk, samples, frames, monkeypatch):
+    """Not more fields at once than a chunk has points for, or than take the memory of finding a code."""
+    model, (u, grid), t = model.eval(), waves(16), torch.rand(20)
+    expected, asked, ways = model(u, grid, t), [], []
+    decode, integrate = type(model).decode, type(model).integrate
+    monkeypatch.setattr(type(model), "decode", lambda *given: asked.append(given[1].shape[:2]) or decode(*given))
+    monkeypatch.setattr(type(model), "integrate", lambda *given: ways.append(len(given[1])) or integrate(*given))
+    torch.testing.assert_close(model.predict(u, grid, t, points_per_chunk=points_per_chunk), expected)
+    assert max(asked) == (samples, frames)
+    assert max(ways) == samples
+    assert sum(ways) == len(u)
+
+
 def test_statistics_forget_the_first_codes(model):
     torch.manual_seed(0)
     first = torch.randn(64, 16)

@@ -18,6 +18,9 @@ from vcnef.models.rollout import pick_frames, refuse_past
 MEMORY = 100
 """Batches that the statistics of the codes look back on."""
 
+CODE = 4
+"""So many fields take the memory of finding one code, for which the gradient keeps something of every layer."""
+
 
 class Siren(nn.Module):
     """f(x; z) with h ← sin(w₀ (W h + b + s)) and a linear last layer (Sitzmann et al. 2020); the shifts s are W z + b.
@@ -117,13 +120,28 @@ class Coral(TrajectoryModel):
         return Start(self.standardise(self.find_codes(u0, per_sample)), per_sample, params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        return self.decode(self.codes_at(latent, t), latent.grid)
+
+    def times_in_flight(self, times: int) -> int:
+        """As many as take the memory of the code that they begin with."""
+        return min(times, CODE)
+
+    def query_in_parts(
+        self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"], times: int
+    ) -> Float[Tensor, "b t *x c"]:
+        """Codes are small and pass all times at once; the fields, which are not, follow in parts."""
+        parts = self.codes_at(latent, t).split(times, dim=1)
+        return torch.cat([self.decode(part, latent.grid) for part in parts], dim=1)
+
+    def codes_at(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+        """The codes at any times, as the SIREN takes them."""
         refuse_past(t)
         position = t * self.steps
         last = max(ceil(float(position.detach().max())), 1) if t.numel() else 1
         path = self.integrate(latent.code, last, latent.params)
         before = position.detach().floor().long().clamp(max=last - 1)
         code = self._between(path, self._slope(path, latent.params), before, (position - before)[..., None])
-        return self.decode(code * self.std + self.mean, latent.grid)
+        return code * self.std + self.mean
 
     @torch.compiler.disable  # a compiled gradient cannot be differentiated again
     def find_codes(self, u: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"]) -> Float[Tensor, "b d"]:
