@@ -78,6 +78,15 @@ def test_codes_are_found_without_gradients_too(model):
     torch.testing.assert_close(alone, code, rtol=1e-4, atol=1e-7)
 
 
+def test_an_answer_can_be_differentiated_by_the_initial_state_in_evaluation_too(model):
+    model, (u, grid), t = model.double().eval(), waves(16), torch.tensor([0.3, 1.0]).double()
+    u0, direction = u.double().requires_grad_(), torch.randn(3, 16, 1).double()
+    (slope,) = torch.autograd.grad(model(u0, grid.double(), t).square().sum(), u0)
+    ahead, behind = (model(u0 + step * direction, grid.double(), t).square().sum() for step in (1e-6, -1e-6))
+    torch.testing.assert_close((slope * direction).sum(), (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-9)
+    assert not model.find_codes(u.double(), grid[None].double()).requires_grad
+
+
 def test_codes_hardly_depend_on_the_resolution(model):
     coarse, fine = (model.eval().find_codes(u, grid[None]) for u, grid in (waves(32), waves(128)))
     assert (coarse - fine).norm() < 5e-3 * fine.norm()

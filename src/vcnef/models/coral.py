@@ -147,9 +147,10 @@ class Coral(TrajectoryModel):
     def find_codes(self, u: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"]) -> Float[Tensor, "b d"]:
         """The codes of frames: steps down the gradient of each one's reconstruction error, from zero.
 
-        Differentiable while training; otherwise the answer is a constant, and gradients may be switched off.
+        Differentiable while training, and where u or the grid want a gradient; otherwise the answer is a constant.
+        Gradients may be switched off.
         """
-        differentiable = self.training and torch.is_grad_enabled()
+        differentiable = torch.is_grad_enabled() and (self.training or u.requires_grad or grid.requires_grad)
         # Inference mode has no gradients to switch on, and its tensors have none outside it.
         with torch.inference_mode(False), torch.enable_grad():
             u, grid = (each.clone() if each.is_inference() else each for each in (u, grid))
