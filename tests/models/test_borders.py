@@ -70,6 +70,17 @@ def test_mixed_precision_of_inputs_is_named(model, name):
         model(**tensors)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
+def test_inputs_of_another_type_than_the_weights_are_named(model, dtype):
+    tensors = {key: torch.ones(shape, dtype=dtype) for key, shape in GOOD.items()}
+    message = rf"u0 of its weights' type, torch\.float32, got {dtype}\. .* with \.to\(torch\.float32\), or the model"
+    for ask in (model, model.predict):
+        with pytest.raises(ValueError, match=message):
+            ask(**tensors)
+    if dtype.is_floating_point:
+        assert model.to(dtype)(**tensors).dtype == dtype
+
+
 @pytest.mark.parametrize("name", list(GOOD))
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_values_that_are_not_finite(model, name, value):

@@ -164,8 +164,13 @@ def _rows(values: Tensor | None, rows: slice, shared: int | None = None) -> Tens
 
 
 def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor | None) -> None:
-    """Raise a `ValueError` that names expected and got; only shapes are read, so nothing waits for the device."""
-    name = type(model).__name__
+    """Raise a `ValueError` that names expected and got; no values are read, so nothing waits for the device."""
+    name, weight = type(model).__name__, next(model.parameters(), None)
+    if weight is not None and u0.dtype != weight.dtype:
+        raise ValueError(
+            f"{name} expects u0 of its weights' type, {weight.dtype}, got {u0.dtype}. "
+            f"Convert the inputs with .to({weight.dtype}), or the model to theirs."
+        )
     for label, values in (("grid", grid), ("t", t), ("params", params)):
         if values is not None and values.dtype != u0.dtype:
             raise ValueError(
