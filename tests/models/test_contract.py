@@ -73,6 +73,21 @@ def test_prediction_in_inference_mode(name):
         torch.testing.assert_close(model.predict(*(each.clone() for each in inputs)), expected)
 
 
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-5), (torch.float16, 0.01), (torch.bfloat16, 0.08)])
+@pytest.mark.parametrize("name", TINY)
+def test_a_model_of_another_type(name, dtype, bound):
+    """Converted as a whole, it takes and gives that type, and is the same function but for rounding."""
+    ndim = DIMENSIONS[name][-1]
+    model = vcnef.build(name, ndim=ndim, channels=2, params=2, **TINY[name])
+    grid = cell_centres(((0.0, 1.0),) * ndim, SIDES[ndim])
+    inputs = torch.randn(3, *SIDES[ndim], 2), grid, torch.tensor([0.25, 0.5]), torch.rand(3, 2)
+    expected = model(*inputs)
+    u = model.to(dtype)(*(each.to(dtype) for each in inputs))
+    assert u.dtype == dtype
+    assert (u - expected).norm() < bound * expected.norm()
+    u.float().square().mean().backward()
+
+
 @pytest.mark.parametrize(("name", "ndim", "params"), CASES)
 def test_weights_survive_a_state_dict(name, ndim, params):
     first, second = (vcnef.build(name, ndim=ndim, channels=1, params=params, **TINY[name]) for _ in range(2))

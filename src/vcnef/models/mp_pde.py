@@ -51,7 +51,7 @@ class MessagePassing(nn.Module):
         received = F.linear(torch.cat([nodes, theta], dim=-1), receive, self.edge.bias)
         messages = self.message(received + gather(F.linear(nodes, send)) + F.linear(gaps, differ))
         inputs = torch.cat([nodes, (shares * messages).sum(0), theta], dim=-1)
-        return normalise(nodes + self.update(inputs))
+        return normalise(nodes + self.update(inputs)).to(self.edge.weight.dtype)
 
 
 class MPPDE(Stepper):

@@ -14,7 +14,8 @@ class SpectralConv(nn.Module):
 
     Along the last axis a real field has modes k ≥ 0, along the others of both signs; so there are 2^(D−1) blocks of
     weights, of `modes` a side, from `width` channels to `out` (default: as many). A grid too coarse for all of them
-    uses those it has. The transform runs in single precision at least, whatever the field is in.
+    uses those it has. The transform runs in single precision at least, whatever the field is in, and the answer is in
+    the type of the weights.
     """
 
     def __init__(self, ndim: int, width: int, modes: int, out: int | None = None) -> None:
@@ -34,7 +35,7 @@ class SpectralConv(nn.Module):
             for block, corner in zip(weight, self._corners(sides), strict=True):
                 inside = (..., *corner)
                 mixed[inside] = torch.einsum("bi...,io...->bo...", spectrum[inside], block[inside])
-            return torch.fft.irfftn(mixed, s=sides, dim=axes)
+            return torch.fft.irfftn(mixed, s=sides, dim=axes).to(self.weight.dtype)
 
     def _corners(self, sides: tuple[int, ...]) -> list[tuple[slice, ...]]:
         """Where each block of weights acts: low and high ends of the leading axes, the low end of the last one."""
