@@ -52,6 +52,12 @@ def test_interpolation_between_frames_is_linear(example):
     torch.testing.assert_close(model(u0, grid, t.expand(3, -1), params), expected)
 
 
+def test_between_frames_a_model_takes_the_grids_that_it_takes_on_them():
+    for name, uneven in (("fno", False), ("oformer", True)):
+        model = vcnef.build(name, ndim=1, channels=1, width=8)
+        assert TimeInterpolated(model).uneven == model.uneven == uneven
+
+
 class Growth(Stepper):
     """Each step multiplies by 1e9, so single precision has four frames after 100, and the fifth is infinite."""
 

@@ -99,6 +99,7 @@ class TimeInterpolated(TrajectoryModel):
         super().__init__()
         self.model = model
         self.ndim, self.channels, self.params = model.ndim, model.channels, model.params
+        self.uneven = model.uneven
 
     def times_in_flight(self, times: int) -> int:
         return self.model.times_in_flight(times)
