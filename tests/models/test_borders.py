@@ -135,6 +135,14 @@ def test_sizes_of_baselines_are_at_least_one(name, option, value):
         vcnef.build(name, ndim=1, channels=1, **{option: value})
 
 
+@pytest.mark.parametrize("name", list(vcnef.list_models()))
+def test_numbers_of_fields_and_parameters_that_no_model_has(name):
+    with pytest.raises(ValueError, match="channels is 0; expected at least 1"):
+        vcnef.build(name, ndim=1, channels=0)
+    with pytest.raises(ValueError, match="params is -1; expected at least 0"):
+        vcnef.build(name, ndim=1, channels=1, params=-1)
+
+
 def test_unknown_model():
     with pytest.raises(ValueError, match=r"no model 'vcnet'. Did you mean 'vcnef'"):
         vcnef.build("vcnet", ndim=1, channels=1)
@@ -153,6 +161,8 @@ def test_options_beyond_the_paper_that_cannot_be():
         vcnef.build("vcnef", **sizes, frequencies=2, lengths=(1.0, 1.0))
     with pytest.raises(ValueError, match=r"lengths \(1.0,\); expected no patches, .* and 2 lengths of the domain"):
         vcnef.build("vcnef", **sizes, frequencies=2, patches=(), lengths=(1.0,))
+    with pytest.raises(ValueError, match=r"lengths \(1.0, 0.0\); expected .* 2 lengths of the domain, all above 0\."):
+        vcnef.build("vcnef", **sizes, frequencies=2, patches=(), lengths=(1.0, 0.0))
     for patches in ((), (4, 16)):
         with pytest.raises(ValueError, match=r"pace is 0; expected a factor above 0\."):
             vcnef.build("vcnef", **sizes, patches=patches, pace=0.0)

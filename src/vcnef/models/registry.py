@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from vcnef.checks import check_at_least
 from vcnef.models.coral import coral
 from vcnef.models.fno import fno
 from vcnef.models.galerkin import galerkin
@@ -48,6 +49,8 @@ def build(name: str, *, ndim: int, channels: int, params: int = 0, **options: An
     """
     if name not in MODELS:
         raise ValueError(f"There is no model {name!r}. {suggestion(name, MODELS)}")
+    check_at_least(1, channels=channels)
+    check_at_least(0, params=params)
     builder = MODELS[name]
     known = option_names(name)
     for option in options:

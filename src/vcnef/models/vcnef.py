@@ -178,16 +178,16 @@ def vcnef(
     check_choice("activation", activation, [None, *ACTIVATIONS])
     given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
-    check_at_least(1, channels=channels, width=width, heads=heads, modulations=modulations)
-    check_at_least(0, params=params, depth=depth)
+    check_at_least(1, width=width, heads=heads, modulations=modulations)
+    check_at_least(0, depth=depth)
     if any(size < 2 or size % 2 for size in patches):
         raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
     check_at_least(0, frequencies=frequencies, clocks=clocks, local=local)
     lengths = tuple(lengths or (1.0,) * ndim)
-    if frequencies and (patches or len(lengths) != ndim):
+    if frequencies and (patches or len(lengths) != ndim or min(lengths) <= 0):
         raise ValueError(
             f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
-            f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain."
+            f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain, all above 0."
         )
     if not pace > 0:
         raise ValueError(f"pace is {pace:g}; expected a factor above 0.")
