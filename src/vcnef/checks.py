@@ -12,6 +12,12 @@ def check_at_least(least: int, **sizes: int) -> None:
             raise ValueError(f"{name} is {size}; expected at least {least}.")
 
 
+def check_lengths(ndim: int, lengths: Collection[float] | None) -> None:
+    """Raise a `ValueError` if there are lengths of the domain, but not one above 0 for each axis."""
+    if lengths is not None and (len(lengths) != ndim or min(lengths) <= 0):
+        raise ValueError(f"lengths is {lengths}; expected {ndim} of them, all above 0. Give one for each axis.")
+
+
 def check_choice(name: str, value: object, choices: Collection[object]) -> None:
     """Raise a `ValueError` that names a value which is none of the choices."""
     if value not in choices:

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.checks import check_at_least
+from vcnef.checks import check_at_least, check_lengths
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import pick_frames, refuse_past
 
@@ -236,8 +236,7 @@ def coral(
     check_at_least(1, steps=steps, latent=latent, width=width, dynamics_width=dynamics_width)
     check_at_least(2, depth=depth)
     check_at_least(1, dynamics_depth=dynamics_depth, inner_steps=inner_steps)
-    if lengths is not None and (len(lengths) != ndim or min(lengths) <= 0):
-        raise ValueError(f"lengths is {lengths}; expected {ndim} of them, all above 0. Give one for each axis.")
+    check_lengths(ndim, lengths)
     return Coral(
         Siren(ndim, channels, latent=latent, width=width, depth=depth, w0=w0),
         Dynamics(latent, params, width=dynamics_width, depth=dynamics_depth),

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
+from vcnef.nn.attention import check_heads
 from vcnef.nn.blocks import FeedForward
 from vcnef.nn.encoders import CONV, join_inputs
 from vcnef.nn.spectral import SpectralConv
@@ -81,8 +82,7 @@ class GalerkinAttention(nn.Module):
 
     def __init__(self, ndim: int, width: int, heads: int) -> None:
         super().__init__()
-        if heads < 1 or width % heads:
-            raise ValueError(f"Width {width} cannot be divided among {heads} heads. Choose a width that is a multiple.")
+        check_heads(width, heads)
         self.heads, self.epsilon = heads, EPSILON[ndim]
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
         for linear in (self.query, self.key, self.value):

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.checks import check_at_least
+from vcnef.checks import check_at_least, check_lengths
 from vcnef.models.interface import TrajectoryModel
 
 
@@ -92,7 +92,6 @@ def pinn(
     if ndim not in (1, 2, 3):
         raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
     check_at_least(1, width=width, depth=depth)
-    if lengths is not None and (len(lengths) != ndim or min(lengths) <= 0):
-        raise ValueError(f"lengths is {lengths}; expected {ndim} of them, all above 0. Give one for each axis.")
+    check_lengths(ndim, lengths)
     parts = {"width": width, "depth": depth, "periodic": periodic, "lengths": lengths or (1.0,) * ndim}
     return PINN(ndim, channels, params, **parts)

@@ -16,10 +16,9 @@ from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.blocks import FeedForward
 from vcnef.nn.coordinates import sinusoidal
+from vcnef.nn.decoders import CONV_TRANSPOSE
 from vcnef.nn.encoders import CONV
 from vcnef.nn.patches import continue_field, whole_sides
-
-TRANSPOSED = {1: nn.ConvTranspose1d, 2: nn.ConvTranspose2d, 3: nn.ConvTranspose3d}
 
 MULTIPLIERS = {1: (1, 2, 3), 2: (1, 2, 2, 4), 3: (1, 2, 2, 4)}
 """How much wider each level is than the one above; in 1D and 2D those that give the paper's parameter counts."""
@@ -138,7 +137,7 @@ class Double(nn.Module):
         super().__init__()
         # Torch has no circular transposed convolution: one more coarse point at either end, three fine ones off.
         self.border = [1] * (2 * ndim) if padding == "circular" else []
-        self.conv = TRANSPOSED[ndim](width, width, 4, stride=2, padding=3 if self.border else 1)
+        self.conv = CONV_TRANSPOSE[ndim](width, width, 4, stride=2, padding=3 if self.border else 1)
 
     def forward(self, field: Float[Tensor, "b d *x"]) -> Float[Tensor, "b d *y"]:
         return self.conv(F.pad(field, self.border, mode="circular") if self.border else field)

@@ -26,7 +26,7 @@ class LinearAttention(nn.Module):
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        _check_heads(width, heads)
+        check_heads(width, heads)
         self.heads = heads
         self.query = Linear(width, width)
         self.key = Linear(width, width)
@@ -67,7 +67,7 @@ class SoftmaxAttention(nn.Module):
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        _check_heads(width, heads)
+        check_heads(width, heads)
         self.heads = heads
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
@@ -88,6 +88,6 @@ class SoftmaxAttention(nn.Module):
 ATTENTION: dict[str, type[nn.Module]] = {"linear": LinearAttention, "softmax": SoftmaxAttention}
 
 
-def _check_heads(width: int, heads: int) -> None:
+def check_heads(width: int, heads: int) -> None:
     if heads < 1 or width % heads:
         raise ValueError(f"Width {width} cannot be divided among {heads} heads. Choose a width that is a multiple.")
