@@ -40,16 +40,18 @@ np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 for text in (noted["vcnef.json"], session.get_modelmeta().custom_metadata_map["vcnef"]):
     assert json.loads(text)["problem"]["parameters"] == ["nu"]
 
-# By the command: patches, two axes, another resolution than that of training, and no parameters.
+# By the command: patches that go beyond the domain, with a stencil, two axes, another resolution than that of training,
+# and no parameters.
 fields = np.random.default_rng(0).normal(size=(4, 3, 16, 16, 2)).astype("f4")
-flat = Surrogate.build("vcnef", {**tiny, "patches": (4, 8)}, vcnef.from_arrays(fields, t=[0.0, 0.5, 1.0]))
+flat = Surrogate.build("vcnef", {**tiny, "patches": (4, 8), "local": 1}, vcnef.from_arrays(fields, t=[0.0, 0.5, 1.0]))
+torch.nn.init.normal_(flat.model.blocks[0].local.weight)
 flat.save("flat")
 try:
-    main(["export", "flat", "--out", "flat.onnx", "--points", "16,32"])
+    main(["export", "flat", "--out", "flat.onnx", "--points", "16,20"])
 except SystemExit as end:
     assert end.code == 0
 program = onnxruntime.InferenceSession("flat.onnx", providers=["CPUExecutionProvider"])
-finer = fields[:3, 0].repeat(2, axis=2)
+finer = np.concatenate([fields[:3, 0], fields[:3, 1, :, :4]], axis=2)
 (found,) = program.run(None, {"u0": finer, "t": np.array([0.7], dtype="f4")})
 np.testing.assert_allclose(found, flat.predict(finer, [0.7]).values, rtol=1e-4, atol=1e-5)
 """

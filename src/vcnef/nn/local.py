@@ -146,6 +146,7 @@ def continue_both_ways(field: Tensor, axis: int, margin: int, extent: int | floa
     places = index % extent
     near = places.long()
     # From the last point to the seam, where the first one stands again, is less than a step.
-    share = (places - near) / (extent - near).clamp(max=1)
+    # A tensor comes first in the difference, for exporters to ONNX know it so only.
+    share = (places - near) / near.neg().add(extent).clamp(max=1)
     share = share.to(field.dtype).view(-1, *[1] * (-1 - axis))
     return field.index_select(axis, near).lerp(field.index_select(axis, (near + 1) % points), share)
