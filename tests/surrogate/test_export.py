@@ -9,7 +9,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
-from vcnef.surrogate.export import FORMATS, OnGrid
+from vcnef.surrogate.export import FORMATS, OnGrid, choose_points
 
 TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
 
@@ -112,3 +112,17 @@ def test_points_of_training_must_be_told_where_they_were_not_uniform(tmp_path):
     uneven = vcnef.Surrogate.build("vcnef", TINY, data)
     with pytest.raises(ValueError, match="was trained on an uneven grid"):
         uneven.export(tmp_path / "model.pt2")
+
+
+def test_points_are_given_as_to_predict(surrogate):
+    line, plane = torch.linspace(0.0, 1.0, 5), vcnef.from_arrays(torch.rand(4, 3, 6, 5, 1), t=[0.0, 0.5, 1.0])
+    flat = vcnef.Surrogate.build("vcnef", {**TINY, "patches": ()}, plane)
+    for x in (line, line.tolist(), (line,), line[:, None]):
+        torch.testing.assert_close(choose_points(surrogate, None, x), line[:, None])
+    axes = (torch.linspace(0.0, 1.0, 6) ** 2, line)
+    mesh = torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+    for x in (axes, [each.numpy() for each in axes], mesh):
+        torch.testing.assert_close(choose_points(flat, None, x), mesh)
+    torch.testing.assert_close(choose_points(flat, None, mesh.reshape(-1, 2)), mesh.reshape(-1, 2))
+    with pytest.raises(ValueError, match="resolution is 8 and x is given too"):
+        choose_points(surrogate, 8, line)

@@ -17,11 +17,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.data.arrays import as_tensor
 from vcnef.grid import as_sides
 from vcnef.surrogate.folder import write_whole
 from vcnef.surrogate.inputs import check_uniform, read_grid
-from vcnef.surrogate.points import usual_points
+from vcnef.surrogate.points import shape_of, usual_points
 
 if TYPE_CHECKING:
     from vcnef.surrogate.surrogate import Surrogate
@@ -38,9 +37,9 @@ def choose_points(surrogate: Surrogate, resolution: int | Sequence[int] | None, 
     """Those of training or cell centres of the domain, or the points that are given."""
     problem = surrogate.problem
     if x is not None:
-        points = as_tensor(x, "x")
-        points = points[:, None] if points.ndim == 1 else points
-        return read_grid(problem, points, tuple(points.shape[:-1]))
+        if resolution is not None:
+            raise ValueError(f"resolution is {resolution} and x is given too. Leave out one: x has its own.")
+        return read_grid(problem, x, shape_of(x, problem.ndim))
     check_uniform(problem, surrogate.provenance.get("grid"))
     chosen = surrogate.provenance["resolution"] if resolution is None else resolution
     sides = as_sides(chosen, problem.ndim)

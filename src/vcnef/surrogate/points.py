@@ -49,11 +49,21 @@ def usual_points(problem: Problem, provenance: Mapping[str, Any], sides: Sequenc
 
 def are_scattered(x: Any, ndim: int) -> bool:
     """Whether coordinates, as `from_arrays` takes them, are those of points that make no grid."""
-    if x is None or ndim == 1:
-        return False
-    if isinstance(x, list | tuple) and len(x) == ndim and all(np.ndim(line) == 1 for line in x):
+    if x is None or ndim == 1 or _are_axes(x, ndim):
         return False
     return as_tensor(x, "x").ndim == 2
+
+
+def shape_of(x: Any, ndim: int) -> tuple[int, ...]:
+    """The number of points along each axis of such coordinates; one number if they are scattered."""
+    if _are_axes(x, ndim):
+        return tuple(len(line) for line in x)
+    points = as_tensor(x, "x")
+    return tuple(points.shape if points.ndim == 1 else points.shape[:-1])
+
+
+def _are_axes(x: Any, ndim: int) -> bool:
+    return isinstance(x, list | tuple) and len(x) == ndim and all(np.ndim(line) == 1 for line in x)
 
 
 def _even(line: Float[Tensor, " n"]) -> bool:

@@ -202,8 +202,8 @@ class Surrogate:
 
         It takes u0 [sample, *x, channel], t [time] and params [sample, parameter] in physical units, for any numbers of
         samples and times, on points that are chosen here: `resolution` cells along each axis of the domain, by default
-        the points of training, or any points `x` [*x, D]. Its answers are compared with the surrogate's before it is
-        written; ‖difference‖ / ‖answer‖ is returned.
+        the points of training, or any points `x`, as `predict` takes them. Its answers are compared with the
+        surrogate's before it is written; ‖difference‖ / ‖answer‖ is returned.
         """
         return export(self, Path(path), choose_points(self, resolution, x), self._describe())
 
