@@ -30,6 +30,23 @@ def test_the_answer_is_labelled(make_surrogate, make_data):
     np.testing.assert_array_equal(u.sel(t=0.0), u0)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_labels_are_those_that_were_given(make_surrogate, kind):
+    t, x = np.linspace(0, 2, 11).astype(kind), ((np.arange(12) + 0.5) / 12).astype(kind)
+    truth = xr.DataArray(np.ones((11, 12)), {"t": t, "x": x}, ("t", "x"))
+    surrogate = make_surrogate()
+    answers = [
+        surrogate.predict(truth.isel(t=0), t=truth.t, params={"nu": 0.01}),
+        surrogate.predict(truth.values[0], t=torch.from_numpy(t), params={"nu": 0.01}, x=(torch.from_numpy(x),)),
+    ]
+    for answer in answers:
+        # Where labels differ in a digit, xarray leaves the point out without a word.
+        assert (answer - truth).sizes == answer.sizes
+        assert answer.t.dtype == answer.x.dtype == kind
+        assert answer.dtype == np.float32
+        assert answer.sel(t=0.2).shape == (1, 12, 1)
+
+
 def test_forms_of_an_initial_state(make_surrogate, make_data):
     surrogate, states = make_surrogate(), make_data().u[:2, 0]
     whole = surrogate.predict(states, **QUESTION)

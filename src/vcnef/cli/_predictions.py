@@ -76,12 +76,13 @@ def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> No
 
     from vcnef.data import Trajectories
 
-    lines = [torch.from_numpy(np.array(u[axis].values)) for axis in SPACE[: problem.ndim]]
+    # A copy of its own, of the precision that data have.
+    lines = [torch.from_numpy(np.array(u[axis].values, dtype="f4")) for axis in SPACE[: problem.ndim]]
     scattered = POINT in u.dims
     grid = torch.stack(lines if scattered else torch.meshgrid(*lines, indexing="ij"), dim=-1)
     columns = [np.asarray(u[name].values) for name in problem.parameters]
     params = torch.from_numpy(np.stack(columns, axis=1)) if columns else torch.zeros(len(u), 0)
-    t = torch.from_numpy(np.array(u[TIME].values))
+    t = torch.from_numpy(np.array(u[TIME].values, dtype="f4"))
     Trajectories(torch.from_numpy(u.values), t, grid, params, replace(problem, ranges={})).save(path)
 
 

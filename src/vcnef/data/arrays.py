@@ -53,7 +53,7 @@ def from_arrays(
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
     names, columns = make_params(by_name(params), len(fields))
     problem = Problem(name or "custom", fields_named, names, domain, make_periodic(periodic))
-    return Trajectories(fields, make_times(t, fields.shape[1]), grid, columns, problem)
+    return Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem)
 
 
 def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -130,10 +130,13 @@ def make_params(params: Mapping[str, Any], samples: int) -> tuple[tuple[str, ...
 
 
 def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
-    """The grid `[*x D]` and its box, from axes, from a whole grid, or of the unit box when nothing is given."""
+    """The grid `[*x D]` and its box, from axes, from a whole grid, or of the unit box when nothing is given.
+
+    In double precision; data keep a single one.
+    """
     if x is None:
         domain = ((0.0, 1.0),) * len(shape)
-        return cell_centres(domain, shape), domain
+        return cell_centres(domain, shape, dtype=torch.float64), domain
     if isinstance(x, list | tuple) and len(x) == len(shape) and all(np.ndim(axis) == 1 for axis in x):
         lines = [as_tensor(axis, "x", torch.float64) for axis in x]
     else:
@@ -144,7 +147,7 @@ def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
     if tuple(len(line) for line in lines) != shape or any(line.ndim != 1 for line in lines):
         got = tuple(tuple(line.shape) for line in lines)
         raise ValueError(f"x has axes of shape {got}; expected lengths {shape}, the space axes of u.")
-    return torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1).float(), _boxes(lines)
+    return torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1), _boxes(lines)
 
 
 def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
@@ -154,10 +157,10 @@ def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:
     if points.ndim == ndim + 1:
         lines = [points.movedim(axis, 0).reshape(points.shape[axis], -1, ndim)[:, 0, axis] for axis in range(ndim)]
         _check_product(points, lines)
-        return points.float(), _boxes(lines)
+        return points, _boxes(lines)
     check_points_resolved(points.flatten(0, -2))
     low, high = points.flatten(0, -2).amin(dim=0), points.flatten(0, -2).amax(dim=0)
-    return points.float(), tuple(zip(low.tolist(), high.tolist(), strict=True))
+    return points, tuple(zip(low.tolist(), high.tolist(), strict=True))
 
 
 def _check_product(points: Tensor, lines: Sequence[Tensor]) -> None:

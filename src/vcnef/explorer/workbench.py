@@ -104,7 +104,7 @@ class Workbench:
             return found
         surrogate, question = self.surrogates[ask.model], self._question(ask)
         said = surrogate.check(question)
-        tensors = [each.to(surrogate.device) for each in (question.u0, question.grid, question.t, question.params)]
+        tensors = question.tensors(surrogate.device)
         begun = time.perf_counter()
         u = surrogate.answer(*tensors).cpu()
         seconds = time.perf_counter() - begun

@@ -39,7 +39,7 @@ def choose_points(surrogate: Surrogate, resolution: int | Sequence[int] | None, 
     if x is not None:
         if resolution is not None:
             raise ValueError(f"resolution is {resolution} and x is given too. Leave out one: x has its own.")
-        return read_grid(problem, x, shape_of(x, problem.ndim))
+        return read_grid(problem, x, shape_of(x, problem.ndim)).float()
     check_uniform(problem, surrogate.provenance.get("grid"))
     chosen = surrogate.provenance["resolution"] if resolution is None else resolution
     sides = as_sides(chosen, problem.ndim)

@@ -19,12 +19,20 @@ from vcnef.surrogate.points import UNIFORM, are_scattered, usual_points
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Initial states, points, times since then and parameters, in physical units."""
+    """Initial states, points, times since then and parameters, in physical units.
+
+    Points and times are as precise as the arrays that were given: labelled ones are joined where their coordinates are
+    equal, and a rounded label would lose what it stands for.
+    """
 
     u0: Float[Tensor, "b *x c"]
     grid: Float[Tensor, "*x D"]
     t: Float[Tensor, " t"]
     params: Float[Tensor, "b p"]
+
+    def tensors(self, device: torch.device) -> tuple[Tensor, ...]:
+        """As `Surrogate.answer` takes them: on the device of the model, in single precision."""
+        return tuple(each.to(device, torch.float32) for each in (self.u0, self.grid, self.t, self.params))
 
 
 def read_question(
@@ -146,11 +154,18 @@ def read_grid(problem: Problem, x: Any, shape: tuple[int, ...]) -> Float[Tensor,
     grid = make_grid(x, shape)[0]
     if grid.shape[-1] != problem.ndim:
         raise ValueError(f"x has {grid.shape[-1]} coordinates per point; {problem.name} has {problem.ndim} space axes.")
-    return grid
+    return grid.to(_precision(x))
 
 
 def _times(t: Any) -> Float[Tensor, " t"]:
-    times = torch.atleast_1d(as_tensor(t, "t"))
+    times = torch.atleast_1d(as_tensor(t, "t", _precision(t)))
     if times.ndim != 1 or not times.numel() or not bool((times.isfinite() & (times >= 0)).all()):
         raise ValueError(f"t is {t!r}; expected one or more finite times since u0, none of them negative.")
     return times
+
+
+def _precision(given: Any) -> torch.dtype:
+    """Double for arrays of it; plain numbers are single, as the labels of data are."""
+    arrays = given if isinstance(given, list | tuple) else [given]
+    double = any(str(getattr(each, "dtype", "")).endswith("float64") for each in arrays)
+    return torch.float64 if double else torch.float32

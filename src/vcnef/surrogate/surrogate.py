@@ -167,8 +167,7 @@ class Surrogate:
         question = read_question(self.problem, u0, t, params, x, self.provenance)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
-        asked = (question.u0, question.grid, question.t, question.params)
-        states, grid, times, table = (each.to(self.device) for each in asked)
+        states, grid, times, table = question.tensors(self.device)
         usual = self.model.points_in_flight(self.device)
         frame = prod(question.u0.shape[1:-1])
         budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(states, grid, table))
