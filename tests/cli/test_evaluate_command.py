@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
 
@@ -114,6 +115,20 @@ def test_trajectories_at_rest_are_not_drawn_as_the_worst():
     better, worse = sorted(found.nrmse[3:])
     titles = [figure.get_suptitle() for _, figure in trajectories(surrogate, found, data)]
     assert titles == [f"median trajectory, nRMSE {better:.3g}", f"worst trajectory, nRMSE {worse:.3g}"]
+
+
+def test_pictures_of_uneven_grids_have_their_points():
+    x, z = torch.linspace(0.0, 1.0, 6) ** 2, torch.linspace(0.0, 1.0, 8) ** 2
+    data = from_arrays(torch.rand(3, 3, 6, 5, 8, 1), x=(x, torch.arange(5.0), z), periodic=False)
+    surrogate = Surrogate.build("vcnef", {**TINY, "patches": ()}, data, seed=0)
+    found = judge(surrogate, data, split="all")
+    drawn = dict(trajectories(surrogate, found, data))
+    row = found.nrmse.argsort()[-1]
+    for name, number in (("worst", 1), ("boxes_worst", 0)):
+        mesh = drawn[name].axes[number].collections[0]
+        np.testing.assert_allclose(mesh.get_coordinates()[0, 1:-1, 0], (x[1:] + x[:-1]) / 2, rtol=1e-6)
+        # Of the squares of eighths, the sixth is nearest to the middle.
+        np.testing.assert_allclose(mesh.get_array().T, data.u[row, -1, :, :, 5, 0])
 
 
 @pytest.mark.parametrize(("power", "drawn"), [(1, ["spectra", "heat_map"]), (2, ["heat_map"])])

@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from vcnef import plots
-from vcnef.plots import animation
+from vcnef.plots import animation, cells
 
 T = np.linspace(0.0, 1.0, 7)
 X = (np.arange(16) + 0.5) / 16
@@ -37,7 +37,7 @@ def test_long_trajectories_are_thinned(tmp_path):
 
 
 def test_lines_and_their_scales():
-    figure, show = animation._lines(LINES, 1.5 * LINES, ((0.0, 2.0),), "density")
+    figure, show = animation._lines(LINES, 1.5 * LINES, cells.along_axes((16,), ((0.0, 2.0),)), "density")
     field, error = figure.axes
     show(2)
     np.testing.assert_allclose(field.get_lines()[0].get_ydata(), LINES[2])
@@ -58,13 +58,14 @@ def test_lines_and_their_scales():
 @pytest.mark.parametrize("value", [0.0, 1.0, -101325.0])
 def test_a_field_at_rest_has_a_scale(value):
     rest = np.full_like(LINES, value)
-    figure, _ = animation._lines(rest, rest, ((0.0, 2.0),), "pressure")
+    figure, _ = animation._lines(rest, rest, cells.along_axes((16,), ((0.0, 2.0),)), "pressure")
     low, high = figure.axes[0].get_ylim()
     assert low < value < high
 
 
 def test_fields_and_their_colours():
-    figure, show = animation._pictures(FIELDS, FIELDS + 0.1, ((0.0, 2.0), (0.0, 1.0)), "u")
+    lines = cells.along_axes(FIELDS.shape[1:], ((0.0, 2.0), (0.0, 1.0)))
+    figure, show = animation._pictures(FIELDS, FIELDS + 0.1, lines, "u")
     axes = [axis for axis in figure.axes if axis.get_label() != "<colorbar>"]
     show(4)
     assert [axis.get_title() for axis in axes] == ["Truth", "Prediction", "Error"]
@@ -72,6 +73,17 @@ def test_fields_and_their_colours():
         np.testing.assert_allclose(axis.images[0].get_array().T, np.broadcast_to(values, FIELDS[4].shape))
         assert axis.images[0].get_extent() == [0, 2, 0, 1]
     assert axes[0].images[0].get_clim() == axes[1].images[0].get_clim() == (FIELDS.min(), FIELDS.max())
+
+
+def test_uneven_points(tmp_path):
+    figure, show = animation._lines(LINES, LINES, cells.along_axes((16,), None, X**2), "u")
+    np.testing.assert_allclose(figure.axes[0].get_lines()[0].get_xdata(), X**2)
+    figure, show = animation._pictures(FIELDS, FIELDS, cells.along_axes((16, 12), None, (X**2, X[:12])), "u")
+    show(4)
+    mesh = figure.axes[0].collections[0]
+    np.testing.assert_allclose(mesh.get_array().T, FIELDS[4])
+    np.testing.assert_allclose(mesh.get_coordinates()[0, 1:-1, 0], (X[1:] ** 2 + X[:-1] ** 2) / 2)
+    assert plots.animate(FIELDS[:2], FIELDS[:2], T[:2], tmp_path / "uneven.gif", x=(X**2, X[:12])).is_file()
 
 
 def test_a_prediction_that_is_not_finite(tmp_path):

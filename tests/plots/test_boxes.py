@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+import torch
 
 from vcnef import plots
 
@@ -38,12 +39,32 @@ def test_slices_means_and_errors():
     assert figure.get_suptitle() == "Worst"
 
 
+def test_slices_and_means_of_uneven_cells():
+    x = [np.arange(4.0), torch.arange(6.0), np.arange(8.0) ** 2]
+    axes = plots.boxes(TRUTH, TRUTH, x=x).axes[:18]
+    meshes = {number: axes[number].collections[0] for number in (1, 2)}
+    np.testing.assert_allclose(axes[0].images[0].get_array().T, TRUTH[:, :, 5], err_msg="z = 25 of -0.5 to 55.5")
+    assert axes[0].images[0].get_extent() == [-0.5, 3.5, -0.5, 5.5]
+    for number, view in ((1, TRUTH[:, 3]), (2, TRUTH[2])):
+        np.testing.assert_allclose(meshes[number].get_array().T, view)
+        np.testing.assert_allclose(meshes[number].get_coordinates()[:2, 0, 1], [-0.5, 0.5])
+        np.testing.assert_allclose(meshes[number].get_coordinates()[-2:, 0, 1], [42.5, 55.5])
+        assert axes[number].get_aspect() == 1
+    widths = np.array([1, 2, 4, 6, 8, 10, 12, 13])
+    np.testing.assert_allclose(axes[3].images[0].get_array().T, TRUTH @ widths / 56)
+    back = plots.boxes(TRUTH, TRUTH, x=[*x[:2], -x[2]]).axes
+    for number in (0, 3):
+        np.testing.assert_allclose(back[number].images[0].get_array(), axes[number].images[0].get_array())
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: plots.boxes(TRUTH[0], TRUTH), r"truth has shape \(6, 8\); expected the axes \[x y z\]"),
         (lambda: plots.boxes(TRUTH, TRUTH[1:]), r"truth \(4, 6, 8\) and prediction \(3, 6, 8\); expected the same"),
         (lambda: plots.boxes(TRUTH, TRUTH, ((0, 1), (0, 1))), "domain has 2 sides; expected 3"),
+        (lambda: plots.boxes(TRUTH, TRUTH, x=(range(4), range(6))), "x has 2 axes; expected 3"),
+        (lambda: plots.boxes(TRUTH, TRUTH, x=(range(4), range(7), range(8))), "y has 7 values; expected 6"),
     ],
 )
 def test_wrong_input_is_named(call, message):

@@ -120,6 +120,15 @@ def test_fields():
     assert len(pictures(plots.fields(truth, truth, T))) == 9
 
 
+def test_fields_on_uneven_points():
+    truth, x = np.random.default_rng(0).random((10, 8, 6)), np.arange(8.0) ** 2
+    mesh = pictures(draw(plots.fields(truth, truth, T, x=(x, np.arange(6.0)))))[0].collections[0]
+    np.testing.assert_allclose(mesh.get_array().T, truth[0])
+    np.testing.assert_allclose(mesh.get_coordinates()[0, 1:-1, 0], (x[1:] + x[:-1]) / 2)
+    with pytest.raises(ValueError, match=r"domain has 3 sides; expected 2\. Give \(low, high\) for each space axis"):
+        plots.fields(truth, truth, T, ((0, 1),) * 3)
+
+
 def test_the_papers_heat_map():
     truth = np.stack([TRUTH, 2 * TRUTH])
     error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ from vcnef import plots
 from vcnef.evaluation import predict_trajectories
 from vcnef.evaluation.inputs import choose_judged
 from vcnef.evaluation.tables import spell_values
-from vcnef.grid import is_scattered
+from vcnef.grid import axes, is_scattered
+from vcnef.plots import cells
 from vcnef.surrogate.points import UNIFORM, arrangement
 
 if TYPE_CHECKING:
@@ -77,17 +78,17 @@ def trajectories(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple
     order = np.argsort(found.nrmse, kind="stable")[: np.count_nonzero(~np.isnan(found.nrmse)) or None]
     rows = {"median": int(order[(len(order) - 1) // 2]), "worst": int(order[-1])}
     selection, truth, prediction = predict_trajectories(surrogate, data, list(rows.values()))
-    t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()
+    t, lines = selection.times(data).numpy(), axes(selection.grid(data).cpu())
     for c, channel in enumerate(problem.channels):
         for i, (kind, row) in enumerate(rows.items()):
             name = f"{kind}{_suffix(problem, channel)}"
             title = f"{kind} trajectory, nRMSE {found.nrmse[row]:.3g}"
             pair = (truth[i, ..., c].numpy(), prediction[i, ..., c].numpy())
-            yield name, _picture(pair, t, grid, problem, channel, title)
+            yield name, _picture(pair, t, lines, channel, title)
             if problem.ndim == 3:
                 last = [each[-1] for each in pair]
                 title = f"{title}, t = {t[-1]:.3g}"
-                yield f"boxes_{name}", plots.boxes(*last, problem.domain, channel, title=title)
+                yield f"boxes_{name}", plots.boxes(*last, channel=channel, x=lines, title=title)
 
 
 def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
@@ -112,9 +113,14 @@ def _suffix(problem: Any, channel: str) -> str:
     return f"_{channel}" if len(problem.channels) > 1 else ""
 
 
-def _picture(pair: tuple[np.ndarray, np.ndarray], t, grid, problem, channel: str, title: str) -> Figure:
-    if problem.ndim == 1:
-        return plots.space_time(*pair, t, grid[:, 0], channel, title=title)
+def _picture(
+    pair: tuple[np.ndarray, np.ndarray], t: np.ndarray, lines: Sequence[Any], channel: str, title: str
+) -> Figure:
+    if len(lines) == 1:
+        return plots.space_time(*pair, t, lines[0], channel, title=title)
+    if len(lines) == 2:
+        return plots.fields(*pair, t, channel=channel, x=lines, title=title)
     # Of a box, the slice through its middle.
-    flat = [each[..., each.shape[-1] // 2] if problem.ndim == 3 else each for each in pair]
-    return plots.fields(*flat, t, problem.domain[:2], channel, title=title)
+    *_, depth = cells.along_axes(pair[0].shape[1:], None, lines)
+    flat = [each[..., cells.middle(depth)] for each in pair]
+    return plots.fields(*flat, t, channel=channel, x=lines[:2], title=title)

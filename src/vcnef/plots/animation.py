@@ -11,7 +11,7 @@ from matplotlib import colormaps
 from matplotlib.animation import AbstractMovieWriter, FFMpegWriter, PillowWriter
 from matplotlib.figure import Figure
 
-from vcnef.plots import style
+from vcnef.plots import cells, style
 
 DPI = 80
 """Dots per inch: a field is about 230 wide."""
@@ -32,15 +32,16 @@ def animate(
     domain: Sequence[Sequence[int | float]] | None = None,
     channel: str = "u",
     *,
+    x: Any = None,
     frames: int = 64,
     rate: int | float = 12,
     title: str = "",
 ) -> Path:
     """Write truth, prediction and error of one channel over time to `path`, a .gif or .mp4 file, and return it.
 
-    Fields are `[t x]`, drawn as lines, or `[t x y]`, drawn as pictures, on the cells of `domain` (by default sides
-    from 0 to 1). At most `frames` of the times are shown, evenly spread, `rate` in a second. Scales stand still:
-    fields have that of the truth, the error its own.
+    Fields are `[t x]`, drawn as lines, or `[t x y]`, drawn as pictures. Cells are equal parts of `domain` (by default
+    sides from 0 to 1), or lie around the points `x`, those along each axis. At most `frames` of the times are shown,
+    evenly spread, `rate` in a second. Scales stand still: fields have that of the truth, the error its own.
     """
     axes = {3: "t x y"}.get(np.ndim(truth), "t x")
     true = style.as_array(truth, "truth", axes)
@@ -48,11 +49,7 @@ def animate(
     style.check_alike(truth=true, prediction=predicted)
     instants = style.as_array(t, "t", "t")
     style.check_axis(instants, "t", len(true))
-    sides = ((0.0, 1.0),) * (true.ndim - 1) if domain is None else domain
-    if len(sides) != true.ndim - 1:
-        raise ValueError(
-            f"domain has {len(sides)} sides; expected {true.ndim - 1}. Give (low, high) for each space axis."
-        )
+    lines = cells.along_axes(true.shape[1:], domain, x)
     if frames < 1 or rate <= 0:
         raise ValueError(
             f"frames is {frames} and rate {rate}; expected at least one frame and a rate above zero. Ask for some."
@@ -60,7 +57,7 @@ def animate(
     place = Path(path)
     writer = _writer(place, rate)
     chosen = np.unique(np.linspace(0, len(true) - 1, min(frames, len(true))).round().astype(int))
-    figure, show = {2: _lines, 3: _pictures}[true.ndim](true[chosen], predicted[chosen], sides, channel)
+    figure, show = {2: _lines, 3: _pictures}[true.ndim](true[chosen], predicted[chosen], lines, channel)
     caption = f"{title}, t = " if title else "t = "
     place.parent.mkdir(parents=True, exist_ok=True)
     with writer.saving(figure, str(place), DPI):
@@ -80,13 +77,12 @@ def _writer(path: Path, rate: int | float) -> AbstractMovieWriter:
     return kind(fps=rate)
 
 
-def _lines(true: np.ndarray, predicted: np.ndarray, domain: Sequence[Any], channel: str) -> tuple[Figure, Show]:
+def _lines(true: np.ndarray, predicted: np.ndarray, lines: list[cells.Line], channel: str) -> tuple[Figure, Show]:
     """Truth and prediction on one pair of axes, their difference on another below."""
-    (low, high), points = domain[0], true.shape[1]
-    x = low + (np.arange(points) + 0.5) / points * (high - low)
+    ((x, borders),) = lines
     figure, axes = style.panels(2, 1, width=4.4, height=1.9)
     field, error = axes[:, 0]
-    lines = [
+    curves = [
         field.plot(x, true[0], color="0.0", linewidth=2.4, alpha=0.55, label="Truth")[0],
         field.plot(x, predicted[0], color=style.COLOURS[1], linestyle="--", label="Prediction")[0],
         error.plot(x, predicted[0] - true[0], color=style.COLOURS[0])[0],
@@ -94,36 +90,33 @@ def _lines(true: np.ndarray, predicted: np.ndarray, domain: Sequence[Any], chann
     rows = style.compared(true, predicted, channel)
     for axis, (_, _, label, colours) in zip((field, error), rows[1:], strict=True):
         room = 0.06 * (colours["vmax"] - colours["vmin"])
-        axis.set(xlim=(low, high), ylim=(colours["vmin"] - room, colours["vmax"] + room), ylabel=label)
+        axis.set(xlim=(borders[0], borders[-1]), ylim=(colours["vmin"] - room, colours["vmax"] + room), ylabel=label)
     error.set_xlabel("x")
     error.axhline(0.0, color="0.7", linewidth=0.8)
     # Above the axes: nothing that moves may run into it.
     field.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.0)
 
     def show(frame: int) -> None:
-        for line, (_, values, _, _) in zip(lines, rows, strict=True):
-            line.set_ydata(values[frame])
+        for curve, (_, values, _, _) in zip(curves, rows, strict=True):
+            curve.set_ydata(values[frame])
 
     return _settle(figure), show
 
 
-def _pictures(true: np.ndarray, predicted: np.ndarray, domain: Sequence[Any], channel: str) -> tuple[Figure, Show]:
+def _pictures(true: np.ndarray, predicted: np.ndarray, lines: list[cells.Line], channel: str) -> tuple[Figure, Show]:
     """Three fields beside each other."""
     figure, axes = style.panels(1, 3, width=2.9, height=2.7)
     rows = style.compared(true, predicted, channel)
     images = []
     for axis, (name, values, label, colours) in zip(axes[0], rows, strict=True):
-        # The first axis of a field is x, which runs to the right; pictures have rows first.
-        extent = (*domain[0], *domain[1])
-        few = colours | {"cmap": colormaps[colours["cmap"]].resampled(LEVELS), "interpolation": "nearest"}
-        images.append(axis.imshow(values[0].T, origin="lower", extent=extent, **few))
-        axis.set(title=name, xticks=[], yticks=[])
-        style.bare(axis)
+        few = colours | {"cmap": colormaps[colours["cmap"]].resampled(LEVELS)}
+        images.append(cells.picture(axis, values[0], lines, interpolation="nearest", **few))
+        axis.set_title(name)
         figure.colorbar(images[-1], ax=axis, label=label, shrink=0.8)
 
     def show(frame: int) -> None:
         for image, (_, values, _, _) in zip(images, rows, strict=True):
-            image.set_data(values[frame].T)
+            image.set_array(values[frame].T)
 
     return _settle(figure), show
 

@@ -8,30 +8,30 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from vcnef.plots import style
-
-AXES = ("x", "y", "z")
+from vcnef.plots import cells, style
+from vcnef.plots.cells import AXES
 
 
 @style.styled
 def boxes(
     truth: Any,
     prediction: Any,
-    domain: Sequence[Sequence[int | float]] = ((0.0, 1.0), (0.0, 1.0), (0.0, 1.0)),
+    domain: Sequence[Sequence[int | float]] | None = None,
     channel: str = "u",
     *,
+    x: Sequence[Any] | None = None,
     title: str = "",
 ) -> Figure:
     """Rows truth, prediction and error of one channel at one time, `[x y z]` each.
 
     Three columns are the slices through the middle of z, y and x, three the means ⟨u⟩ along them. Slices have one
-    colour scale and means, which are smoother, another; the error of a mean is the mean of the error.
+    colour scale and means, which are smoother, another; the error of a mean is the mean of the error. Cells are equal
+    parts of `domain` (by default sides from 0 to 1), or lie around the points `x`, those along each axis.
     """
     true = style.as_array(truth, "truth", "x y z")
     predicted = style.as_array(prediction, "prediction", "x y z")
     style.check_alike(truth=true, prediction=predicted)
-    if len(domain) != 3:
-        raise ValueError(f"domain has {len(domain)} sides; expected 3. Give (low, high) of x, y and z.")
+    lines = cells.along_axes(true.shape, domain, x)
     figure, axes = style.panels(3, 6, width=1.9, height=1.75)
     halves = (
         (axes[:, :3], _slice, "{} in the middle", channel),
@@ -39,8 +39,8 @@ def boxes(
     )
     for half, cut, name, label in halves:
         # Views from z, y and x, so that the first looks as a 2D field does.
-        views = [[cut(each, axis) for axis in (2, 1, 0)] for each in (true, predicted)]
-        _draw(figure, half, views, domain, label)
+        views = [[cut(each, axis, lines[axis]) for axis in (2, 1, 0)] for each in (true, predicted)]
+        _draw(figure, half, views, lines, label)
         for axis, along in zip(half[0], reversed(AXES), strict=True):
             axis.set_title(name.format(along))
     for axis, row in zip(axes[:, 0], ("Truth", "Prediction", "Error"), strict=True):
@@ -50,15 +50,16 @@ def boxes(
     return figure
 
 
-def _slice(u: np.ndarray, axis: int) -> np.ndarray:
-    return u.take(u.shape[axis] // 2, axis=axis)
+def _slice(u: np.ndarray, axis: int, line: cells.Line) -> np.ndarray:
+    return u.take(cells.middle(line), axis=axis)
 
 
-def _mean(u: np.ndarray, axis: int) -> np.ndarray:
-    return u.mean(axis=axis)
+def _mean(u: np.ndarray, axis: int, line: cells.Line) -> np.ndarray:
+    """Large cells count for more."""
+    return np.average(u, axis=axis, weights=np.diff(line.borders))
 
 
-def _draw(figure: Figure, axes: np.ndarray, views: list[list[np.ndarray]], domain: Sequence[Any], label: str) -> None:
+def _draw(figure: Figure, axes: np.ndarray, views: list[list[np.ndarray]], lines: list[cells.Line], label: str) -> None:
     """Rows truth, prediction and error of three views, each row with its colours."""
     true, predicted = views
     rows = (true, predicted, [b - a for a, b in zip(true, predicted, strict=True)])
@@ -66,9 +67,6 @@ def _draw(figure: Figure, axes: np.ndarray, views: list[list[np.ndarray]], domai
     for i, (_, _, told, colours) in enumerate(style.compared(*together, label)):
         for axis, view, along in zip(axes[i], rows[i], (2, 1, 0), strict=True):
             across, up = (side for side in range(3) if side != along)
-            extent = (*domain[across], *domain[up])
-            # The first axis of a field runs to the right; pictures have rows first.
-            picture = axis.imshow(view.T, origin="lower", extent=extent, **colours)
-            axis.set(xticks=[], yticks=[], xlabel=AXES[across] if i == 2 else "", ylabel=AXES[up])
-            style.bare(axis)
+            picture = cells.picture(axis, view, (lines[across], lines[up]), **colours)
+            axis.set(xlabel=AXES[across] if i == 2 else "", ylabel=AXES[up])
         figure.colorbar(picture, ax=list(axes[i]), label=told)

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from vcnef.plots import style
+from vcnef.plots import cells, style
 
 
 @style.styled
@@ -15,33 +15,32 @@ def fields(
     truth: Any,
     prediction: Any,
     t: Any,
-    domain: Sequence[Sequence[int | float]] = ((0.0, 1.0), (0.0, 1.0)),
+    domain: Sequence[Sequence[int | float]] | None = None,
     channel: str = "u",
     *,
+    x: Sequence[Any] | None = None,
     times: Sequence[int | float] | None = None,
     title: str = "",
 ) -> Figure:
     """Rows truth, prediction and error of one channel, `[t x y]` each; a column for each of `times`.
 
-    The frames nearest to `times` are shown, by default the first, the middle and the last.
+    Cells are equal parts of `domain` (by default sides from 0 to 1), or lie around the points `x`, those along each
+    axis. The frames nearest to `times` are shown, by default the first, the middle and the last.
     """
     true = style.as_array(truth, "truth", "t x y")
     predicted = style.as_array(prediction, "prediction", "t x y")
     style.check_alike(truth=true, prediction=predicted)
     instants = style.as_array(t, "t", "t")
     style.check_axis(instants, "t", len(true))
+    lines = cells.along_axes(true.shape[1:], domain, x)
     frames = style.nearest_frames(instants, times)
     rows = style.compared(true[frames], predicted[frames], channel)
     figure, axes = style.panels(3, len(frames), width=2.4, height=2.2)
-    extent = (*domain[0], *domain[1])
-    for line, (name, values, label, colours) in zip(axes, rows, strict=True):
-        for axis, field in zip(line, values, strict=True):
-            # The first axis of a field is x, which runs to the right; pictures have rows first.
-            picture = axis.imshow(field.T, origin="lower", extent=extent, **colours)
-            axis.set(xticks=[], yticks=[])
-            style.bare(axis)
-        line[0].set_ylabel(name)
-        figure.colorbar(picture, ax=line, label=label)
+    for row, (name, values, label, colours) in zip(axes, rows, strict=True):
+        for axis, field in zip(row, values, strict=True):
+            picture = cells.picture(axis, field, lines, **colours)
+        row[0].set_ylabel(name)
+        figure.colorbar(picture, ax=row, label=label)
     for axis, frame in zip(axes[0], frames, strict=True):
         axis.set_title(f"t = {instants[frame]:.3g}")
     if title:
