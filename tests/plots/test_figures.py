@@ -53,6 +53,12 @@ def test_space_time_of_tensors_and_of_what_is_not_finite():
     assert pictures(figure)[1].collections[0].get_clim() == (TRUTH.min(), TRUTH.max())
 
 
+def test_a_prediction_of_a_field_at_rest_is_seen():
+    rest = np.full_like(TRUTH, 2.0)
+    meshes = [axis.collections[0] for axis in pictures(plots.space_time(rest, TRUTH, T, X))]
+    assert meshes[0].get_clim() == meshes[1].get_clim() == (TRUTH.min(), TRUTH.max())
+
+
 def test_a_channel_may_have_dollars(tmp_path):
     flat, box = (TRUTH.reshape(10, 4, 4), TRUTH[:8].reshape(8, 4, 4))
     drawn = [

@@ -77,7 +77,9 @@ def test_what_is_not_finite_is_left_out_and_counted():
 
 def test_a_shell_without_energy_is_a_gap():
     axis = draw(plots.spectra(np.ones((1, 5, 8)), fields(8, samples=1), T)).axes[0]
-    assert np.isnan(axis.get_lines()[0].get_ydata()).all()
+    truth = axis.get_lines()[0]
+    assert np.isnan(truth.get_ydata()).all()
+    assert truth.get_marker() == ".", "a shell alone between gaps has no line"
 
 
 def test_all_panels_have_room_for_every_curve():

@@ -45,6 +45,11 @@ def test_one_model():
     assert axis.figure.get_suptitle() == "Burgers"
 
 
+def test_there_is_room_above_errors_that_are_all_alike():
+    axis = draw(plots.violins({"vcnef": {"a": [0.1], "b": [0.1000001]}}))
+    assert axis.get_ylim() == (0, pytest.approx(0.108, rel=1e-3))
+
+
 def test_models_stand_side_by_side():
     given = {"vcnef": {"a": errors(0.1), "b": errors(0.2)}, "fno": {"b": errors(0.3), "c": errors(0.4)}}
     axis = draw(plots.violins(given, unseen=["b"]))

@@ -48,7 +48,7 @@ def error_over_time(
     if horizon is not None:
         axis.axvline(horizon, color="0.5", linestyle=":", label="training horizon")
     axis.set(xlabel="t", ylabel=label, title=title)
-    _from_zero(axis)
+    style.from_zero(axis)
     axis.legend()
     return figure
 
@@ -75,7 +75,7 @@ def super_resolution(
         axis.axvline(trained, color="0.5", linestyle=":", label="training resolution")
     axis.set(xlabel=what, ylabel=label, title=title)
     _doubling(axis, sorted(ticks))
-    _from_zero(axis)
+    style.from_zero(axis)
     axis.legend()
     return figure
 
@@ -106,9 +106,3 @@ def _doubling(axis: Axes, ticks: list[float]) -> None:
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.xaxis.set_minor_locator(NullLocator())
     axis.set_xticklabels([f"{tick:g}" for tick in ticks])
-
-
-def _from_zero(axis: Axes) -> None:
-    """Errors are seen against none at all, with some room above the largest."""
-    axis.margins(y=0.0)
-    axis.set_ylim(0.0, 1.08 * axis.get_ylim()[1])

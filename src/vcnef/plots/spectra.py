@@ -66,10 +66,12 @@ def spectra(
     figure, axes = style.panels(1, len(frames), width=2.8, height=2.8, sharey=True)
     k = np.arange(1, expected.shape[-1])
     for i, (axis, frame) in enumerate(zip(axes[0], frames, strict=True)):
-        axis.loglog(k, _drawable(expected[i]), color="0.0", linewidth=2.4, alpha=0.55, label=label)
+        # A shell between two without energy has no line, so it has a dot.
+        look = {"color": "0.45", "linewidth": 2.4, "marker": "."}
+        axis.loglog(k, _drawable(expected[i]), **look, label=label)
         for energy, name, colour, marker in models:
-            look = {"color": colour, "marker": marker, "markevery": max(1, len(k) // 10)}
-            axis.loglog(k, _drawable(energy[i]), **look, label=name)
+            drawn = {"color": colour, "marker": marker, "markevery": max(1, len(k) // 10)}
+            axis.loglog(k, _drawable(energy[i]), **drawn, label=name)
         axis.set(title=f"t = {instants[frame]:.3g}", xlabel="wave number k")
         # Whole numbers; between powers of ten only where those alone would say too little.
         axis.xaxis.set_major_formatter("{x:g}")

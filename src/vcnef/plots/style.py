@@ -50,6 +50,12 @@ def bare(axis: Axes) -> None:
         spine.set_visible(True)
 
 
+def from_zero(axis: Axes) -> None:
+    """Errors are seen against none at all, with some room above the largest."""
+    axis.margins(y=0.0)
+    axis.set_ylim(0.0, 1.08 * axis.get_ylim()[1])
+
+
 def verbatim(name: str) -> str:
     """A name of the data as it is, where matplotlib would take dollars for mathematics."""
     return name.replace("$", r"\$")
@@ -103,8 +109,9 @@ def dressed(curves: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, str]]:
 
 def compared(truth: np.ndarray, prediction: np.ndarray, channel: str) -> tuple[tuple[str, np.ndarray, str, dict], ...]:
     """Truth, prediction and error: the name, the values, the label of their colours, and the colours."""
-    # A prediction that blows up must not wash out the truth, so the truth alone sets the colours.
-    field = {"cmap": FIELD_MAP, **field_scale(truth)}
+    # A prediction that blows up must not wash out the truth, so the truth alone sets the colours, unless it has one.
+    at_rest = (truth == truth.ravel()[:1]).all()
+    field = {"cmap": FIELD_MAP, **(field_scale(truth, prediction) if at_rest else field_scale(truth))}
     error, label = prediction - truth, verbatim(channel)
     return (
         ("Truth", truth, label, field),

@@ -60,7 +60,7 @@ def violins(
     axis.set(xlabel=parameter, ylabel=label, xlim=(-0.5, len(values) - 0.5))
     _name_values(axis, values, unseen)
     if not by_factors:
-        axis.set_ylim(bottom=0.0)
+        style.from_zero(axis)
     _legend(axis, list(groups), bool(unseen))
     if title:
         figure.suptitle(title)
