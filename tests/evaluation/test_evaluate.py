@@ -140,6 +140,10 @@ def test_trajectories_at_rest_are_neither_good_nor_bad(make_data, make_surrogate
     found = evaluate(make_surrogate(data), data, split="all")
     np.testing.assert_allclose(found.nrmse, [np.nan] * 15 + [0.1] * 5, rtol=1e-5)
     assert [len(group.nrmse) for group in found.parameters] == [0, 5]
+    rows = {table.title: table.rows for table in found.sections()}
+    assert rows["Error over time"][0][1:] == ("0.1000", "0.1000", "0.1000", "undefined")
+    assert [row[3] for row in rows["Parameter values"]] == ["undefined", "0.1000"]
+    assert "not finite" not in found.table()
     for end in ("low", "high"):
         assert found.result.band[end] == pytest.approx([0.1, 0.1, 0.1, np.nan], rel=1e-5, nan_ok=True)
 

@@ -269,18 +269,23 @@ def test_missing_pieces_are_said(read_page, undrawn):
     assert beside.row("Key numbers", "nRMSE") == ["0.3142", "–"]
 
 
-def test_what_is_not_finite_is_said(read_page, undrawn):
+@pytest.mark.parametrize(("rmse", "word"), [(None, "not finite"), (0.1, "undefined")])
+def test_what_is_not_finite_is_said_and_what_is_undefined(read_page, undrawn, rmse, word):
     metrics = make_metrics()
-    for each in (*metrics["space"], *metrics["time"], metrics["result"]):
-        each["scores"]["overall"]["nrmse"] = None
-        each["scores"]["over_time"]["nrmse"][-1] = None
+    for each in (*metrics["space"], *metrics["time"], metrics["result"], metrics["parameters"][1]):
+        each["scores"]["overall"] |= {"nrmse": None, "rmse": rmse}
         each["change"] = {"nrmse": None}
-    metrics["parameters"] = []
+    metrics["result"]["scores"]["over_time"] = {"nrmse": [0.1, None], "rmse": [0.1, rmse]}
+    metrics["result"]["scores"]["per_channel"] = {"nrmse": [0.1, None], "rmse": [0.1, rmse]}
+    metrics |= {"channels": ["u", "v"], "result": metrics["result"] | {"t": [0.5, 1.0]}}
     history = [{"epoch": 1, "loss": None, "seconds": 1.0}]
     page = read_page(build_report([make_run(metrics=metrics, history=history)]))
-    assert page.row("Key numbers", "nRMSE") == ["not finite"]
-    assert page.row("Super-resolution, in space", "32") == ["not finite (–)"]
-    assert "not finite" in page.row("nRMSE over time", "first")
+    assert page.row("Key numbers", "nRMSE") == [word]
+    assert page.row("All metrics", "RMSE") == ["0.1000" if rmse else "not finite"]
+    assert page.row("Super-resolution, in space", "32") == [f"{word} (–)"]
+    assert page.row("nRMSE over time", "first") == ["0.1000", word]
+    assert page.row("Fields", "nRMSE") == ["0.1000", word]
+    assert page.row("Parameter values", "nu=0.1")[1] == f"{word} (unseen)"
 
 
 def test_an_evaluation_without_super_resolution_parameters_and_times(read_page, undrawn):

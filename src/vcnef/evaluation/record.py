@@ -76,7 +76,7 @@ class Evaluation:
     """What a reader of the numbers must know."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, lists and names; null stands for what is not finite, and a note says so."""
+        """Plain numbers, lists and names; null stands for what is not finite or undefined, and a note says so."""
         return plain(asdict(self))
 
     def sections(self) -> list[Section]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from vcnef.evaluation.selections import spell
@@ -17,6 +17,7 @@ TITLES = {
 }  # fmt: skip
 SHORT = ("nrmse", "brmse", "relative_l2")
 """Metrics in tables with many rows; change is that of the first."""
+UNDEFINED = "undefined"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,20 @@ def number(value: float | None) -> str:
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
 
 
+def score(scores: Mapping[str, Any], part: str, name: str, *at: int) -> str:
+    """A metric of "overall", or one entry of "per_channel" and "over_time".
+
+    Where all targets are zero, or constant, some are undefined: those that are none though the RMSE is finite.
+    """
+    value, size = (_pick(scores[part].get(each), *at) for each in (name, "rmse"))
+    undefined = value is not None and isnan(value) and size is not None and isfinite(size)
+    return UNDEFINED if undefined else number(value)
+
+
+def _pick(values: Any, *at: int) -> float | None:
+    return values[at[0]] if at and values is not None else values
+
+
 def seconds(value: float | None) -> str:
     return "–" if value is None else spell_seconds(value)
 
@@ -73,9 +88,10 @@ def seconds(value: float | None) -> str:
 def _metrics(evaluation: Any) -> Section:
     result, several = evaluation.result, len(evaluation.channels) > 1
     rows = []
-    for name, value in result.scores["overall"].items():
-        channels = result.scores["per_channel"].get(name, [None] * len(evaluation.channels)) if several else ()
-        rows.append((TITLES.get(name, name), number(value), *map(number, channels)))
+    for name in result.scores["overall"]:
+        channels = range(len(evaluation.channels)) if several else ()
+        cells = (score(result.scores, "per_channel", name, channel) for channel in channels)
+        rows.append((TITLES.get(name, name), score(result.scores, "overall", name), *cells))
     title = (
         f"{evaluation.model} on {evaluation.problem}, {evaluation.split} split: {evaluation.samples} trajectories, "
         f"{spell(result.resolution)} points, {result.frames} times"
@@ -85,10 +101,11 @@ def _metrics(evaluation: Any) -> Section:
 
 def _over_time(evaluation: Any) -> Section:
     """The first, the last, and three times between."""
-    times, curve = evaluation.result.t, evaluation.result.scores["over_time"]["nrmse"]
+    times, scores = evaluation.result.t, evaluation.result.scores
     chosen = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
     header = ("t", *(f"{times[k]:.4g}" for k in chosen))
-    return Section("Error over time", header, (("nRMSE", *(number(curve[k]) for k in chosen)),))
+    cells = (score(scores, "over_time", "nrmse", k) for k in chosen)
+    return Section("Error over time", header, (("nRMSE", *cells),))
 
 
 def _finer(title: str, what: str, results: Sequence[Any], base: Any, label: Any) -> Section:
@@ -98,7 +115,7 @@ def _finer(title: str, what: str, results: Sequence[Any], base: Any, label: Any)
         same = result.resolution == base.resolution and result.frames == base.frames
         changed = "–" if change is None or not isfinite(change) else f"{100 * change:+.1f} %"
         shown = {(True, True): "trained", (True, False): "reference"}.get((same, result.trained), changed)
-        rows.append((label(result), *(number(result.value(name)) for name in short), shown))
+        rows.append((label(result), *(score(result.scores, "overall", name) for name in short), shown))
     return Section(title, (what, *(TITLES[name] for name in short), "change"), tuple(rows))
 
 
@@ -109,9 +126,8 @@ def _short(result: Any) -> list[str]:
 def _parameters(evaluation: Any) -> Section:
     rows, short = [], _short(evaluation.result)
     for group in evaluation.parameters:
-        overall = group.scores["overall"]
         kind = {True: "seen", False: "unseen"}.get(group.seen, "unknown")
-        numbers = (number(overall[name]) for name in short)
+        numbers = (score(group.scores, "overall", name) for name in short)
         rows.append((spell_values(group.values), kind, str(group.scores["samples"]), *numbers))
     titles = ("value", "training", "trajectories", *(TITLES[name] for name in short))
     return Section("Parameter values", titles, tuple(rows))

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any
 
 from vcnef.report.html import Html, element, join
-from vcnef.report.record import RunRecord
+from vcnef.report.record import RunRecord, dig
 
 NONE = "–"
 TITLES = {
@@ -50,10 +50,24 @@ def change(value: int | float | None) -> str:
     return NONE if value is None or not isfinite(value) else f"{100 * value:+.1f} %".replace("-0.0", "+0.0")
 
 
-def shown(value: Any, spell: Spell = error, *, missing: str = NONE) -> Html:
-    """A number as text, and exactly, for those who copy it."""
+def score(scores: Any, part: str, name: str, *at: int) -> int | float | str | None:
+    """A metric of "overall", or one entry of "per_channel" and "over_time"; in a word why it is null, None without it.
+
+    Null is what is not finite. Where the RMSE is, all targets are zero or constant, and the metric is undefined.
+    """
+    value, size = (_pick(dig(scores, part, each), *at) for each in (name, "rmse"))
+    known = value is not None or name not in (dig(scores, part) or {})
+    return value if known else "undefined" if finite(size) else "not finite"
+
+
+def _pick(values: Any, *at: int) -> Any:
+    return values[at[0]] if at and values is not None else values
+
+
+def shown(value: Any, spell: Spell = error) -> Html:
+    """A number as text, and exactly, for those who copy it; words as they are."""
     if not isinstance(value, int | float):
-        return join(missing)
+        return join(value or NONE)
     return element("data", spell(value), value=repr(value)) if isfinite(value) else join("not finite")
 
 
@@ -61,13 +75,11 @@ def finite(value: Any) -> bool:
     return isinstance(value, int | float) and isfinite(value)
 
 
-def row_of(
-    values: Sequence[Any], spell: Spell = error, *, missing: str = NONE, best: Callable[..., int | float] | None = min
-) -> list[Html]:
+def row_of(values: Sequence[Any], spell: Spell = error, *, best: Callable[..., int | float] | None = min) -> list[Html]:
     """A cell for each run; where several have a number, the best is marked."""
     numbers = [value for value in values if finite(value)]
     winner = best(numbers) if best and len(numbers) > 1 else None
-    cells = [shown(value, spell, missing=missing) for value in values]
+    cells = [shown(value, spell) for value in values]
     return [
         element("strong", cell, " ✓", class_="best") if winner is not None and value == winner else cell
         for value, cell in zip(values, cells, strict=True)

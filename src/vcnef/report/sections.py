@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, listing, table
-from vcnef.report.numbers import NONE, TEST, TIMING, TITLES, differing, listed, row_of, shown
+from vcnef.report.numbers import NONE, TEST, TIMING, TITLES, differing, listed, row_of, score, shown
 from vcnef.report.record import Picture, RunRecord, dig
 from vcnef.timing import spell_seconds
 
@@ -64,21 +63,19 @@ def _all_metrics(runs: Runs) -> list[Html]:
     ]  # fmt: skip
     parts = [element("h3", "All metrics"), table(("metric", *(run.name for run in judged)), rows, "All metrics")]
     for run in judged:
-        channels, each = run.found("channels") or (), run.found("result", "scores", "per_channel") or {}
+        channels, scores = run.found("channels") or (), run.found("result", "scores")
         if len(channels) > 1:
-            told = partial(shown, missing="not finite")
-            lines = [(TITLES.get(name, name), *map(told, values)) for name, values in each.items()]
+            lines = [
+                (TITLES.get(name, name), *(shown(score(scores, "per_channel", name, c)) for c in range(len(channels))))
+                for name in dig(scores, "per_channel") or {}
+            ]
             title = _of(run, runs, "Fields")
             parts += [element("h3", title), table(("metric", *channels), lines, title)]
     return parts
 
 
 def _metric(runs: Runs, name: str, best: Any) -> list[Html]:
-    # Null in the scores is a number that is not finite; without scores there is none.
-    values = [run.score(name) for run in runs]
-    known = [name in (run.found("result", "scores", "overall") or {}) for run in runs]
-    values = [float("nan") if has and value is None else value for has, value in zip(known, values, strict=True)]
-    return row_of(values, best=best)
+    return row_of([score(run.found("result", "scores"), "overall", name) for run in runs], best=best)
 
 
 def _better(name: str) -> Any:
@@ -114,10 +111,10 @@ def error_over_time(runs: Runs) -> list[Html]:
     ]
     rows: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for run in runs:
-        if curve := run.found("result", "scores", "over_time", "nrmse"):
-            t = run.found("result", "t")
+        if run.found("result", "scores", "over_time", "nrmse"):
+            t, scores = run.found("result", "t"), run.found("result", "scores")
             chosen = sorted({round(k * (len(t) - 1) / 4) for k in range(5)})
-            cells = (shown(curve[k], missing="not finite") for k in chosen)
+            cells = (shown(score(scores, "over_time", "nrmse", k)) for k in chosen)
             rows.setdefault(("t", *(f"{t[k]:.4g}" for k in chosen)), []).append((run.name, *cells))
     parts += [table(header, lines, "nRMSE over time") for header, lines in rows.items()]
     return parts or [element("p", NOT_JUDGED)]
@@ -148,7 +145,7 @@ def super_resolution(runs: Runs) -> list[Html]:
 def _finer(result: Mapping[str, Any] | None) -> Html:
     if result is None:
         return join(NONE)
-    value = shown(result["scores"]["overall"].get("nrmse"), missing="not finite")
+    value = shown(score(result["scores"], "overall", "nrmse"))
     return join(
         value, " (trained)" if result.get("trained") else f" ({numbers.change(dig(result, 'change', 'nrmse'))})"
     )
@@ -176,7 +173,7 @@ def _group(group: Mapping[str, Any] | None) -> Html:
     if group is None:
         return join(NONE)
     kind = {True: "seen", False: "unseen"}.get(group.get("seen"), "unknown")
-    return join(shown(group["scores"]["overall"].get("nrmse"), missing="not finite"), f" ({kind})")
+    return join(shown(score(group["scores"], "overall", "nrmse")), f" ({kind})")
 
 
 def _values(values: Mapping[str, Sequence[int | float]]) -> str:
