@@ -124,6 +124,7 @@ def test_fields():
     np.testing.assert_allclose(axes[5].images[0].get_array(), 0.1 * truth[4].T)
     assert axes[0].images[0].get_extent() == [0, 2, 0, 1]
     assert len(pictures(plots.fields(truth, truth, T))) == 9
+    assert pictures(plots.fields(truth, truth, T, times=0.5))[0].get_title() == "t = 0.5"
 
 
 def test_fields_on_uneven_points():
@@ -180,6 +181,7 @@ def test_the_papers_heat_map():
             lambda: plots.fields(np.ones((10, 4, 4)), np.ones((10, 4, 4)), T, times=[3.0]),
             r"times are \[3.0\]; expected",
         ),
+        (lambda: plots.space_time(TRUTH, TRUTH, np.roll(T, 3), X), "Times or points go to and fro, .* Sort them"),
     ],
 )
 def test_wrong_shapes_are_named(call, message):
@@ -197,3 +199,4 @@ def test_no_global_state_is_touched():
 def test_edges_lie_between_points():
     np.testing.assert_allclose(style.edges([0.5, 1.5, 2.5]), [0, 1, 2, 3])
     np.testing.assert_allclose(style.edges([2.0]), [1.5, 2.5])
+    np.testing.assert_allclose(style.edges([2.5, 1.5, 0.5]), [3, 2, 1, 0])

@@ -19,7 +19,7 @@ def fields(
     channel: str = "u",
     *,
     x: Sequence[Any] | None = None,
-    times: Sequence[int | float] | None = None,
+    times: Sequence[int | float] | int | float | None = None,
     title: str = "",
 ) -> Figure:
     """Rows truth, prediction and error of one channel, `[t x y]` each; a column for each of `times`.

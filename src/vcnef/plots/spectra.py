@@ -42,7 +42,7 @@ def spectra(
     predictions: Mapping[str, Any] | Any,
     t: Any,
     *,
-    times: Sequence[int | float] | None = None,
+    times: Sequence[int | float] | int | float | None = None,
     channel: str = "u",
     title: str = "",
 ) -> Figure:

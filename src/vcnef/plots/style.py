@@ -120,15 +120,16 @@ def compared(truth: np.ndarray, prediction: np.ndarray, channel: str) -> tuple[t
     )
 
 
-def nearest_frames(instants: np.ndarray, times: Sequence[int | float] | None) -> list[int]:
-    """Numbers of the frames nearest to `times`; by default of the first, the middle and the last."""
+def nearest_frames(instants: np.ndarray, times: Sequence[int | float] | int | float | None) -> list[int]:
+    """Numbers of the frames nearest to `times`, or to one; by default of the first, the middle and the last."""
     if times is None:
         return sorted({0, len(instants) // 2, len(instants) - 1})
+    wanted = np.atleast_1d(times).tolist()
     low, high = float(instants.min()), float(instants.max())
     slack = 1e-6 * (high - low or 1.0)
-    if not len(times) or min(times) < low - slack or max(times) > high + slack:
-        raise ValueError(f"times are {list(times)}; expected some between {low:g} and {high:g}. Choose from t.")
-    return [int(np.abs(instants - time).argmin()) for time in times]
+    if not wanted or min(wanted) < low - slack or max(wanted) > high + slack:
+        raise ValueError(f"times are {wanted}; expected some between {low:g} and {high:g}. Choose from t.")
+    return [int(np.abs(instants - time).argmin()) for time in wanted]
 
 
 def edges(centres: Sequence[float] | np.ndarray) -> np.ndarray:
@@ -136,5 +137,10 @@ def edges(centres: Sequence[float] | np.ndarray) -> np.ndarray:
     points = np.asarray(centres, dtype=np.float64)
     if len(points) == 1:
         return np.array([points[0] - 0.5, points[0] + 0.5])
+    steps = np.diff(points)
+    if not ((steps > 0).all() or (steps < 0).all()):
+        raise ValueError(
+            "Times or points go to and fro, so their cells would lie upon each other; expected an order. Sort them."
+        )
     middle = (points[1:] + points[:-1]) / 2
     return np.concatenate([[2 * points[0] - middle[0]], middle, [2 * points[-1] - middle[-1]]])
