@@ -53,6 +53,13 @@ def test_a_folder_here_comes_first(data, shelf):
     assert not packaged.is_packaged(packaged.locate("burgers"))
 
 
+def test_a_folder_of_other_things_does_not(data, shelf):
+    (shelf.parent / "here" / "burgers").mkdir()
+    (shelf.parent / "here" / "burgers" / "data.hdf5").touch()
+    assert packaged.is_packaged(packaged.locate("burgers"))
+    assert load("burgers").options["width"] == TINY["width"]
+
+
 def test_what_is_said_of_an_unknown_name(data):
     with pytest.raises(
         FileNotFoundError, match=r"no run or model folder burger\. Train one with .*\. Packaged models are burgers\."

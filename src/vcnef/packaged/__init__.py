@@ -6,6 +6,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 CARD = "card.md"
+OF_RUNS = ("config.json", "model", "config.yaml", "log.jsonl")
+"""Of which the folder of a run or model has some."""
 
 
 def list_packaged() -> dict[str, str]:
@@ -19,12 +21,14 @@ def is_packaged(folder: Path) -> bool:
 
 
 def locate(name: str | Path) -> Path:
-    """The folder of a run or model by its path, or of a packaged model by its name; a folder here comes first."""
+    """The folder of a run or model by its path, or of a packaged model by its name; a run or model here comes first."""
     folder, packaged = Path(name), list_packaged()
+    ours = any((folder / each).exists() for each in OF_RUNS)
+    # A folder of that name may hold data.
+    if str(name) in packaged and not ours:
+        return FOLDER / str(name)
     if folder.is_dir():
         return folder
-    if str(name) in packaged:
-        return FOLDER / str(name)
     raise FileNotFoundError(f"There is no run or model folder {folder}. {_known(folder, packaged)}")
 
 
