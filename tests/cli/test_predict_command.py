@@ -8,8 +8,10 @@ import pytest
 import torch
 import xarray as xr
 
+from vcnef.cli._initial_states import read_initial_states
 from vcnef.data import from_arrays
 from vcnef.data import open as open_data
+from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 
 TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
@@ -113,6 +115,14 @@ def test_parameters_of_the_file_and_of_the_command_line(vcnef, model, expected, 
     code, _, _ = vcnef("predict", model, "--input", path, *ASK, "--out", tmp_path / "pred.npy")
     assert code == 0
     np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
+
+
+def test_states_of_a_plane_bring_both_axes(tmp_path):
+    np.savez(tmp_path / "plane.npz", u=np.ones((3, 5, 8, 4, 1)), x=np.arange(8.0), y=np.arange(4.0))
+    plane = Problem("own", channels=("u",), domain=((0.0, 8.0), (0.0, 4.0)))
+    states = read_initial_states(tmp_path / "plane.npz", plane, {})
+    assert states.u0.shape == (3, 8, 4, 1)
+    assert [len(line) for line in states.x] == [8, 4]
 
 
 def test_the_command_line_may_name_what_the_benchmark_layout_does_not(vcnef, model, expected, tmp_path):

@@ -118,6 +118,51 @@ def test_arrays_of_one_number_per_sample_are_parameters_by_their_name(tmp_path):
     assert data.problem.ranges["g"] == (9.81, 9.81)
 
 
+def test_so_are_datasets_beside_the_fields_of_the_benchmark(tmp_path):
+    path, nu = tmp_path / "own.hdf5", ROOT.random(10)
+    write_benchmark(path)
+    with h5py.File(path, "a") as file:
+        file["nu"], file["g"], file["mask"] = nu, 9.81, np.ones(16)
+    data = open_data(path)
+    assert dict(zip(data.problem.parameters, data.params[0].tolist(), strict=True)) == pytest.approx(
+        {"g": 9.81, "nu": nu[0]}
+    )
+    assert data.problem.name == "own"  # whose nu is not that of Burgers' equation
+    assert open_data(path, params={"g": 1.6}).problem.ranges["g"] == pytest.approx((1.6, 1.6))
+
+
+def test_a_gas_may_have_a_viscosity_for_each_sample(tmp_path):
+    path, eta = tmp_path / "own.hdf5", ROOT.random(10)
+    write_benchmark(path, scalar=False)
+    with h5py.File(path, "a") as file:
+        file["eta"] = file["zeta"] = eta
+    data = open_data(path)
+    assert data.problem.parameters == ("eta", "zeta")
+    assert data.params[:, 1].tolist() == pytest.approx(eta.tolist())
+
+
+def test_arrays_of_numpy_say_what_from_arrays_is_told(tmp_path):
+    u, (x, y) = ROOT.random((6, 5, 8, 4, 2)), (np.arange(8.0), np.arange(4.0) / 2)
+    given = {"channels": ["h", "v"], "periodic": False}
+    np.savez(tmp_path / "own.npz", u=u, x=x, y=y, **given)
+    data, same = open_data(tmp_path / "own.npz"), from_arrays(u, x=(x, y), name="own", **given)
+    assert data.problem == same.problem
+    assert torch.equal(data.grid, same.grid)
+    np.savez(tmp_path / "own.npz", u=u, y=y)
+    with pytest.raises(ValueError, match=r"own.npz has the axes y; expected x. Rename them"):
+        open_data(tmp_path / "own.npz")
+
+
+def test_a_dataset_may_say_that_its_domain_does_not_close(tmp_path):
+    dataset = from_arrays(ROOT.random((6, 5, 8, 1))).to_xarray()
+    dataset.attrs = {"periodic": 0}
+    dataset.to_netcdf(tmp_path / "own.nc", engine="h5netcdf")
+    assert not open_data(tmp_path / "own.nc").problem.periodic
+    assert not from_arrays(dataset).problem.periodic
+    with pytest.raises(ValueError, match=r"The note 'periodic' is 'False'; expected 1 or 0, for all axes together"):
+        from_arrays(dataset.assign_attrs(periodic="False"))
+
+
 def test_a_name_that_contradicts_the_attributes_is_not_believed(tmp_path):
     path = tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5"
     write_benchmark(path, attributes={"Nu": 0.1})

@@ -11,7 +11,7 @@ import h5py
 import numpy as np
 
 from vcnef.data import open as open_data
-from vcnef.data.files import reading_netcdf, speaking_of
+from vcnef.data.files import points_in, reading_netcdf, speaking_of
 from vcnef.problem import Problem
 
 STATE_KEYS = ("u0", "u")
@@ -84,8 +84,8 @@ def _from_arrays(arrays: Mapping[str, np.ndarray], problem: Problem) -> InitialS
     key = next((key for key in STATE_KEYS if key in arrays), None)
     if key is None and len(arrays) == 1:
         key = next(iter(arrays))
-    x = arrays.get("x")
-    ndim = problem.ndim if x is None or np.ndim(x) == 1 else np.ndim(x) - 1
+    x = points_in(arrays)
+    ndim = problem.ndim if x is None or isinstance(x, tuple) or np.ndim(x) == 1 else np.ndim(x) - 1
     if key is not None:
         u0 = _first_frame(arrays[key], ndim)
     elif all(channel in arrays for channel in problem.channels):

@@ -108,6 +108,14 @@ def make_periodic(given: Any) -> bool:
     return given is None or bool(given)
 
 
+def noted_periodic(noted: Any) -> bool:
+    """Of files, whose notes are numbers; a text such as "False" would be true."""
+    value = np.asarray(noted)
+    if value.size != 1 or value.dtype.kind not in "biu" or int(value.item()) not in (0, 1):
+        raise ValueError(f"The note 'periodic' is {value.tolist()!r}; expected 1 or 0, for all axes together.")
+    return bool(value.item())
+
+
 def by_name(params: Any) -> Mapping[str, Any]:
     """Parameters as they are given, or none."""
     if params is not None and not isinstance(params, Mapping):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from vcnef.data.arrays import from_arrays, make_grid, make_params
+from vcnef.data.arrays import from_arrays, make_grid, make_params, noted_periodic
 from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source
@@ -24,7 +24,8 @@ from vcnef.suggest import nearest
 if TYPE_CHECKING:
     import xarray as xr
 
-ARRAYS = ("u", "t", "x", "params", "problem", NOTE)
+AXES = ("x", "y", "z")
+ARRAYS = ("u", "t", *AXES, "channels", "periodic", "params", "problem", NOTE)
 """What an .npz file holds; every other array is a parameter."""
 MEANT = {"time": "t", "times": "t", "grid": "x", "points": "x", "coordinates": "x", "coords": "x"}
 Params = Mapping[str, float]
@@ -38,18 +39,23 @@ def describe_npy(path: Path, view: View, params: Params) -> Source:
 
 
 def describe_npz(path: Path, view: View, params: Params) -> Source:
-    """Arrays `u`, and if known `t`, `x` and parameters by name; `params [n p]` and `problem` as `save` writes them."""
+    """Arrays `u`, and if known `t`, `x`, `channels`, `periodic` and parameters by name.
+
+    `params [n p]` and `problem` are as `save` writes them.
+    """
     with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
         if "u" not in arrays:
             raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
         problem = _noted_problem(arrays["problem"]) if "problem" in arrays else None
         u = arrays["u"]
         given = {**_named_params(arrays, problem, len(u) if u.ndim else 0), **params}
-        t, x = (arrays.get(name) for name in ("t", "x"))
-        channels = problem.channels if problem else None
-        note = read_note(arrays.get(NOTE))
-        known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")} if problem else {}
-        return _source(path, view, u, t=t, x=x, params=given, channels=channels, known=known, note=note)
+        labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
+        if problem:
+            known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
+            return _source(path, view, u, **labels, channels=problem.channels, known=known)
+        channels = np.atleast_1d(arrays["channels"]).tolist() if "channels" in arrays else None
+        known = {"periodic": noted_periodic(arrays["periodic"])} if "periodic" in arrays else {}
+        return _source(path, view, u, **labels, channels=channels, known=known)
 
 
 def describe_netcdf(path: Path, view: View, params: Params) -> Source:
@@ -91,6 +97,14 @@ def speaking_of(path: Path) -> Iterator[None]:
     except (OSError, EOFError, KeyError, IndexError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
         reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
+
+
+def points_in(arrays: Mapping[str, np.ndarray]) -> Any:
+    """The points as `from_arrays` takes them: `x` as it is, or a tuple where y, or y and z, lie beside it."""
+    there = [axis for axis in AXES if axis in arrays]
+    if there != list(AXES[: len(there)]):
+        raise ValueError(f"has the axes {', '.join(there)}; expected {', '.join(AXES[: len(there)])}. Rename them")
+    return tuple(arrays[axis] for axis in there) if len(there) > 1 else arrays.get("x")
 
 
 def _noted_problem(text: np.ndarray) -> Problem:

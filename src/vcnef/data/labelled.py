@@ -11,7 +11,7 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.arrays import Domain, by_name, from_arrays
+from vcnef.data.arrays import Domain, by_name, from_arrays, noted_periodic
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes, is_scattered
@@ -116,8 +116,11 @@ def fields_of(dataset: xr.Dataset) -> xr.DataArray:
     places = {*SPACE, POINT}
     fields = {name: each for name, each in dataset.data_vars.items() if TIME in each.dims and places & {*each.dims}}
     if not fields:
-        names = sorted(map(str, dataset.data_vars))
-        raise ValueError(f"the dataset has no variable over {TIME} and x or {POINT}; its variables are {names}")
+        names, dims = sorted(map(str, dataset.data_vars)), sorted(map(str, dataset.dims))
+        raise ValueError(
+            f"the dataset has no variable over {TIME} and x or {POINT}; its variables are {names}, its dimensions "
+            f"{dims}. Call them {SAMPLE}, {TIME}, x, y, z with dataset.rename(...)."
+        )
     others = {name: each for name, each in dataset.data_vars.items() if name not in fields}
     _check_used(others)
     beside = {name: each for name, each in others.items() if each.dims in ((), (SAMPLE,))}
@@ -169,12 +172,15 @@ def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) 
 
 def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
     """Name, domain and periodicity as `to_dataset` notes them; a domain of other axes is that of other data."""
-    ends = np.asarray(attributes.get("domain", ()))
+    closed = {"periodic": noted_periodic(attributes["periodic"])} if "periodic" in attributes else {}
+    if "domain" not in attributes:
+        return closed
+    ends = np.asarray(attributes["domain"])
     if ends.dtype.kind not in "fiu" or ends.size != 2 * ndim:
         return {}
     domain = tuple((float(low), float(high)) for low, high in ends.reshape(ndim, 2))
     name = {"name": str(attributes["problem"])} if "problem" in attributes else {}
-    return name | {"domain": domain, "periodic": bool(attributes.get("periodic", 1))}
+    return name | {"domain": domain} | closed
 
 
 def fit_to_points(noted: dict[str, Any], box: Domain, grid: Float[Tensor, "*x D"]) -> dict[str, Any]:

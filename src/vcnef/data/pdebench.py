@@ -27,6 +27,7 @@ FIELD_KEYS = {"density": "density", "pressure": "pressure", "vx": "Vx", "vy": "V
 """Dataset of each channel; a single channel is stored as `tensor`."""
 AXIS_KEYS = ("x-coordinate", "y-coordinate", "z-coordinate")
 TIME_KEY = "t-coordinate"
+LAYOUT = {"tensor", *FIELD_KEYS.values(), *AXIS_KEYS, TIME_KEY, "params", "attempts"}
 PARAMETER_KEYS = {"beta": "beta", "nu": "Nu", "eta": "eta", "zeta": "zeta"}
 """Attribute of each parameter."""
 SCALAR_PROBLEMS = {("beta",): "advection", ("nu",): "burgers"}
@@ -45,8 +46,12 @@ def describe(path: Path, view: View, params: Mapping[str, float]) -> Source:
         if notes:
             problem, table = _noted_problem(file, notes, shape[0], params)
         else:
-            names, table = make_params(_values(file, path.stem, name, params), shape[0])
-            problem = _benchmark_problem(name, path.stem, keys, lines, names)
+            beside = _params_beside(file, shape[0])
+            values = _values(file, path.stem, name, params, beside)
+            names, table = make_params({**values, **beside, **params}, shape[0])
+            # Only what the benchmark would have noted tells an equation: anybody may call a parameter nu.
+            problem = _benchmark_problem(name, path.stem, keys, lines, tuple(values))
+            problem = replace(problem, parameters=names)
         _check_complete(file)
         selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
         made = {} if notes else _first_generation(problem)
@@ -84,7 +89,10 @@ def _field_keys(file: h5py.File, notes: Mapping[str, Any]) -> dict[str, str]:
     elif any(key in file for key in FIELD_KEYS.values()):
         keys = {name: FIELD_KEYS[name] for name in ("density", "pressure", *("vx", "vy", "vz")[:axes])}
     else:
-        raise FileError(f"has neither 'tensor' nor 'density'; it holds {sorted(file)[:8]}.")
+        raise FileError(
+            f"has neither 'tensor' nor 'density'; it holds {sorted(file)[:8]}. Write such data with "
+            "vcnef.from_arrays(u, t=t, x=x, params=...).save(path)."
+        )
     for key in keys.values():
         numbers(file, key)
     return keys
@@ -157,14 +165,23 @@ def _first_generation(problem: Problem) -> dict[str, str]:
     return {"generation": "2022"} if old else {}
 
 
-def _values(file: h5py.File, stem: str, name: FileName, given: Mapping[str, float]) -> dict[str, float]:
+def _params_beside(file: h5py.File, samples: int) -> dict[str, np.ndarray]:
+    """Datasets of one number, or one for each trajectory, that the layout does not know: parameters by their names."""
+    others = {key: each for key, each in file.items() if key not in LAYOUT and isinstance(each, h5py.Dataset)}
+    shapes = ((), (samples,))
+    return {key: np.asarray(each) for key, each in others.items() if each.shape in shapes and each.dtype.kind in "fiu"}
+
+
+def _values(
+    file: h5py.File, stem: str, name: FileName, given: Mapping[str, float], beside: Mapping[str, np.ndarray]
+) -> dict[str, float]:
     """Parameters of a file that does not describe itself; one of an unknown equation may have none."""
     gas = "tensor" not in file
     expected = ("eta", "zeta") if gas else tuple(name.params) or ("beta", "nu")
     stored = {each: number(file, PARAMETER_KEYS[each]) for each in expected if PARAMETER_KEYS[each] in file.attrs}
     if "params" in file:
         raise FileError("has 'params', but no attribute 'problem' that names them; save such data with `save`.")
-    if not (stored or name.params or given) and (gas or promises_parameters(stem)):
+    if not (stored or name.params or given or beside) and (gas or promises_parameters(stem)):
         usual = "eta=0.01 and zeta=0.01" if gas else "nu=0.001"
         raise FileError(
             "names its parameters neither in its attributes nor in a file name of the benchmark; "
