@@ -36,6 +36,7 @@ MAY_USE = {
     "workflow": {"models", "data", "surrogate", "training", "config", "packaged"},
     "cli": None,
     "__init__": None,
+    "__main__": {"cli"},
 }
 """Rooms that a room may use beside the ground floor and itself; None is everything."""
 

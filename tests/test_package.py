@@ -1,7 +1,10 @@
 """The public surface: stable names, importable one by one, in wheels as in a checkout."""
 
+import runpy
 import subprocess
 import sys
+
+import pytest
 
 import vcnef
 
@@ -19,3 +22,11 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_importing_the_package_does_not_import_torch():
     script = "import sys, vcnef; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_the_package_runs_as_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["vcnef", "presets"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("vcnef", run_name="__main__")
+    assert stop.value.code == 0
+    assert "burgers/vcnef" in capsys.readouterr().out
