@@ -1,5 +1,6 @@
 """Residuals vanish on exact solutions and on the solvers' own steps, and only there."""
 
+from dataclasses import replace
 from math import pi
 
 import jaxtyping
@@ -229,6 +230,13 @@ def test_arrays_are_to_be_tensors(monkeypatch):
         residual_norm("burgers", FIELD, FIELD.tolist())
     with pytest.raises(TypeError, match="t is of type list; expected a tensor"):
         time_derivative(FIELD, [0.0, 0.1, 0.2])
+
+
+def test_an_equation_may_be_without_a_residual(monkeypatch):
+    heat = replace(equation("burgers"), name="heat")
+    monkeypatch.setattr("vcnef.pde.registry.EQUATIONS", {"heat": lambda generation: heat})
+    with pytest.raises(ValueError, match=r"There is no residual of 'heat'. Add its fluxes to LAWS in vcnef/pde/fluxes"):
+        residual("heat", FIELD, FIELD)
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,8 @@ def _balance(
     chosen = equation(name, generation=generation)
     if method not in METHODS:
         raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
+    if name not in LAWS:
+        raise ValueError(f"There is no residual of {name!r}. Add its fluxes to LAWS in vcnef/pde/fluxes.py.")
     _check_fields(chosen, u, u_t)
     box = chosen.problem.domain if domain is None else domain
     check_domain(chosen, box)

@@ -16,8 +16,8 @@ from vcnef.data import Batch, Scaling
 from vcnef.data.transfer import send
 from vcnef.grid import is_scattered, spacing
 from vcnef.models.interface import TrajectoryModel
-from vcnef.pde import EQUATIONS, Equation, equation, residual, residual_norm
-from vcnef.pde.fluxes import METHODS
+from vcnef.pde import Equation, equation, residual, residual_norm
+from vcnef.pde.fluxes import LAWS, METHODS
 from vcnef.problem import Problem
 from vcnef.training.recipe import Recipe
 
@@ -185,9 +185,9 @@ def _layer_norm(
 
 def _equation(problem: Problem, generation: str) -> Equation:
     """The equation that a problem names, if its fields are those of the equation."""
-    if problem.name not in EQUATIONS:
+    if problem.name not in LAWS:
         raise ValueError(
-            f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(EQUATIONS)}. "
+            f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(LAWS)}. "
             "Name the problem so if it is one of them, or train without physics."
         )
     chosen = equation(problem.name, generation=generation)
