@@ -1,5 +1,7 @@
 """What a user's mistakes are answered with: what was expected and got, then what to do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -86,3 +88,11 @@ def test_sizes_and_defaults_are_the_benchmarks():
         {"eta": 0.01, "zeta": 0.01},
         {"eta": 1e-8, "zeta": 1e-8},
     ]
+
+
+def test_a_parameter_of_an_equation_of_ones_own_may_be_negative():
+    def solver(u0, times, params, spacing, **options):
+        return torch.ones(2, 1, 8, 1) * params["drift"].view(-1, 1, 1, 1)
+
+    own = replace(equation("advection"), name="own", defaults={"drift": 1.0}, solver=solver)
+    assert (own.solve(torch.zeros(2, 8, 1), [0.1], {"drift": -1.0}) == -1.0).all()

@@ -19,6 +19,8 @@ from vcnef.suggest import suggestion
 Value = int | float | Sequence[int | float] | np.ndarray | np.number | Tensor
 """Of a parameter: a number, or one per sample."""
 
+VISCOSITIES = ("nu", "eta", "zeta")
+
 
 @runtime_checkable
 class Sampler(Protocol):
@@ -123,7 +125,7 @@ def _check_values(columns: Mapping[str, Tensor]) -> None:
     for name, column in columns.items():
         if not (finite := torch.isfinite(column)).all():
             raise ValueError(f"Parameter {name!r} is not finite: {float(column[~finite][0])}. Give finite numbers.")
-        if name != "beta" and (column < 0).any():
+        if name in VISCOSITIES and (column < 0).any():
             raise ValueError(f"Parameter {name!r} is negative: {float(column.min()):.4g}. A viscosity is zero or more.")
 
 
