@@ -1,14 +1,17 @@
 """A world that a tiny network learns in seconds, and a run in it that can be slowed down and killed; also a script."""
 
+import os
+import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from vcnef.data import Queries, Shift, from_arrays
 from vcnef.surrogate import Surrogate
-from vcnef.training import Recipe, fit
+from vcnef.training import Recipe, Stopped, fit
 from vcnef.training.losses import mean_square
 from vcnef.training.objectives import ask
 
@@ -43,6 +46,19 @@ def slow(pause, steps_file=None):
     return objective
 
 
+class StopAfter:
+    """A file of steps that asks the process to stop when it is opened for the nth time."""
+
+    def __init__(self, last):
+        self.left = last
+
+    def open(self, mode):
+        self.left -= 1
+        if not self.left:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return Path(os.devnull).open(mode)
+
+
 def run(out, *, pause=0.0, resume=False, steps_file=None, random=True, **recipe):
     """A run with everything in it that is random: order, query times, shifts and dropout."""
     torch.set_num_threads(1)
@@ -55,8 +71,17 @@ def run(out, *, pause=0.0, resume=False, steps_file=None, random=True, **recipe)
     )  # fmt: skip
 
 
+def run_together(folder):
+    """Of several processes: a run with nothing random in it, and one that is stopped in its first epoch and resumed."""
+    run(folder / "plain", random=False)
+    run(folder / "whole", epochs=2)
+    with suppress(Stopped):
+        run(folder / "stopped", epochs=2, steps_file=StopAfter(1))
+    run(folder / "stopped", epochs=2, resume=True)
+
+
 if __name__ == "__main__":
     if sys.argv[2] == "together":
-        run(sys.argv[1], random=False)
+        run_together(Path(sys.argv[1]))
     else:
         run(sys.argv[1], pause=0.05, steps_file=Path(sys.argv[2]))

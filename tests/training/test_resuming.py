@@ -54,30 +54,12 @@ def test_a_killed_run_continues_bit_by_bit(world, uninterrupted, tmp_path):
     assert len(resumed.history) == 4
 
 
-@pytest.fixture
-def stop_after(tmp_path):
-    """A file of steps that asks the process to stop when it is opened for the nth time."""
-    steps = tmp_path / "steps"
-
-    class Kill:
-        def __init__(self, last):
-            self.left = last
-
-        def open(self, mode):
-            self.left -= 1
-            if not self.left:
-                os.kill(os.getpid(), signal.SIGTERM)
-            return steps.open(mode)
-
-    return Kill
-
-
 @pytest.mark.parametrize("step", [7, 10])
-def test_a_signal_saves_the_state_and_stops(world, uninterrupted, stop_after, tmp_path, step):
+def test_a_signal_saves_the_state_and_stops(world, uninterrupted, tmp_path, step):
     """Within an epoch, and at its very end."""
     folder = tmp_path / "run"
     with pytest.raises(Stopped, match=rf"Stopped by SIGTERM after step {step} of 20: its state is saved in .*resume"):
-        world.run(folder, steps_file=stop_after(step))
+        world.run(folder, steps_file=world.StopAfter(step))
     assert torch.load(folder / "state.pt", weights_only=True)["step"] == step
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     world.run(folder, resume=True)
@@ -85,11 +67,11 @@ def test_a_signal_saves_the_state_and_stops(world, uninterrupted, stop_after, tm
     assert log_of(folder) == log_of(uninterrupted.folder)
 
 
-def test_a_run_with_muon_continues_bit_by_bit(world, stop_after, tmp_path):
+def test_a_run_with_muon_continues_bit_by_bit(world, tmp_path):
     muon = {"optimiser": "muon", "epochs": 2}
     whole = world.run(tmp_path / "whole", **muon)
     with pytest.raises(Stopped):
-        world.run(tmp_path / "run", steps_file=stop_after(7), **muon)
+        world.run(tmp_path / "run", steps_file=world.StopAfter(7), **muon)
     world.run(tmp_path / "run", resume=True, **muon)
     assert same_bytes(tmp_path / "run", whole.folder)
     assert log_of(tmp_path / "run") == log_of(whole.folder)
@@ -108,14 +90,27 @@ def test_a_run_can_be_made_longer(world, tmp_path):
     assert [record["epoch"] for record in longer.history] == [1, 2]
 
 
-def test_two_processes_are_one_with_the_joint_batch(world, tmp_path):
-    together, alone = tmp_path / "together", tmp_path / "alone"
+@pytest.fixture(scope="module")
+def together(world, tmp_path_factory):
+    """The runs of two processes."""
+    folder = tmp_path_factory.mktemp("together")
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    process = subprocess.run([*launch, world.script, together, "together"], env=ENVIRONMENT, capture_output=True)
+    process = subprocess.run([*launch, world.script, folder, "together"], env=ENVIRONMENT, capture_output=True)
     assert process.returncode == 0, process.stderr.decode()
-    world.run(alone, random=False)
-    for mine, other in zip(log_of(together), log_of(alone), strict=True):
+    return folder
+
+
+def test_two_processes_are_one_with_the_joint_batch(world, together, tmp_path):
+    world.run(tmp_path, random=False)
+    for mine, other in zip(log_of(together / "plain"), log_of(tmp_path), strict=True):
         assert mine == pytest.approx(other, rel=1e-5)
-    other = load_file(alone / "model" / "model.safetensors")
-    for name, value in load_file(together / "model" / "model.safetensors").items():
+    other = load_file(tmp_path / "model" / "model.safetensors")
+    for name, value in load_file(together / "plain" / "model" / "model.safetensors").items():
         torch.testing.assert_close(value, other[name], rtol=1e-3, atol=1e-5)
+
+
+def test_two_processes_continue_bit_by_bit(together):
+    assert same_bytes(together / "stopped", together / "whole")
+    # Losses of an epoch in two parts are added in another order.
+    for mine, other in zip(log_of(together / "stopped"), log_of(together / "whole"), strict=True):
+        assert mine == pytest.approx(other, rel=1e-6)

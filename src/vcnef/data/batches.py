@@ -152,8 +152,12 @@ class Batches:
         return u.pin_memory() if self.device.type == "cuda" else u
 
     def _generator(self, *place: int) -> torch.Generator:
-        digest = blake2b(repr((self.seed, *place)).encode(), digest_size=7).digest()
-        return torch.Generator().manual_seed(int.from_bytes(digest))
+        return torch.Generator().manual_seed(seed_of(self.seed, *place))
+
+
+def seed_of(*place: int | str | None) -> int:
+    """A seed that follows from the place in a run alone, so that one that is resumed draws the same numbers there."""
+    return int.from_bytes(blake2b(repr(place).encode(), digest_size=7).digest())
 
 
 def place(data: Trajectories | StoredTrajectories, device: torch.device) -> Trajectories | StoredTrajectories:

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
-from torch import nn
+from torch import Tensor, nn
 
 from vcnef.data import Queries
+from vcnef.data.batches import seed_of
 from vcnef.kernels.precision import single_precision
 from vcnef.models.rollout import Rollout
 from vcnef.training.half import MIXED, HalfInside
@@ -56,6 +58,20 @@ def share(recipe: Recipe, fabric: Fabric) -> int:
             f"Use a multiple of {fabric.world_size}."
         )
     return recipe.batch // fabric.world_size
+
+
+def seed_step(fabric: Fabric, recipe: Recipe, step: int) -> None:
+    """Give each of several processes numbers of its own for dropout and the like, the same after it is resumed.
+
+    The state of a run holds the random numbers of one process alone.
+    """
+    if fabric.world_size > 1:
+        torch.manual_seed(seed_of(recipe.seed, "process", fabric.global_rank, step))
+
+
+def mean_over(fabric: Fabric, value: Float[Tensor, ""]) -> Float[Tensor, ""]:
+    """Of all processes."""
+    return fabric.all_reduce(value, reduce_op="mean") if fabric.world_size > 1 else value
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 from vcnef.data import Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
 from vcnef.surrogate import Surrogate
-from vcnef.training.devices import fused, numerics, start
+from vcnef.training.devices import fused, mean_over, numerics, seed_step, start
 from vcnef.training.job import Job, prepare
 from vcnef.training.log import Record, open_diary
 from vcnef.training.objectives import Objective
@@ -53,8 +53,8 @@ def fit(
     Without `valid`, they are those of the end. `objective` replaces the loss that the recipe names. `devices` is a
     number, "cpu", or "auto": one device, or all that `torchrun` or SLURM has started processes for.
 
-    `resume` continues the interrupted run in `out`; on one device, exactly as if nothing had happened. SIGTERM and
-    SIGINT save the state and raise `Stopped`. `on_begin` is called when nothing has been refused and there are steps to
+    `resume` continues the interrupted run in `out`, exactly as if nothing had happened. SIGTERM and SIGINT save the
+    state and raise `Stopped`. `on_begin` is called when nothing has been refused and there are steps to
     make, `on_progress` is given a record about once a second.
     """
     fabric = start(recipe, devices, nodes)
@@ -85,6 +85,7 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
             reporter.begin(epoch)
             for batch in batches.epoch(epoch, first=first):
                 progress = clock.progress(state.step)
+                seed_step(fabric, recipe, state.step)
                 loss = job.step(batch, progress, learning_rate(progress, recipe))
                 state.note(loss)
                 clock.agree(state.step)
@@ -93,14 +94,17 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
                     break
             state.check_finite(clock.steps)
             if clock.over(state.step) or state.step % len(batches) == 0:
-                record = reporter.record(_mean_loss(job)) | _judge(job, epoch, clock)
+                loss = float(mean_over(fabric, state.losses / state.counted))
+                record = reporter.record(loss) | _judge(job, epoch, clock)
                 diary.write(record)
                 reporter.tell(record)
                 state.begin_epoch()
             state.elapsed, state.prepared, state.reserved = clock.elapsed, clock.prepared, clock.reserved
             done = clock.over(state.step)
             if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
+                state.losses = mean_over(fabric, state.losses)
                 job.folder.save(state, job.terms)
+                fabric.barrier()  # No process goes on to read what the first one has yet to write.
             if clock.asked_to_stop and not done:
                 raise Stopped(_farewell(job, clock))
     return diary.history
@@ -120,12 +124,6 @@ def _judge(job: Job, epoch: int, clock: Clock) -> Record:
             job.surrogate.provenance |= {"epoch": epoch + 1, "step": state.step, "valid_nrmse": _finite(score)}
             job.folder.save_model(job.surrogate)
     return {"valid_nrmse": score} if due and job.valid else {}
-
-
-def _mean_loss(job: Job) -> float:
-    """Of this epoch, over all processes."""
-    mean = job.state.losses / job.state.counted
-    return float(job.fabric.all_reduce(mean, reduce_op="mean") if job.fabric.world_size > 1 else mean)
 
 
 def _finite(score: float) -> float | None:
