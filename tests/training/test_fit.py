@@ -1,5 +1,6 @@
 """The loop: it learns, the same way each time, under every knob."""
 
+import sys
 import time
 from unittest.mock import Mock
 
@@ -115,6 +116,16 @@ def test_without_validation_the_last_weights_are_kept(world, data, tmp_path):
     state = torch.load(tmp_path / "state.pt", weights_only=True)["model"]
     saved = Surrogate.load(tmp_path).model.state_dict()
     assert all(torch.equal(saved[name], value) for name, value in state.items())
+
+
+def test_a_score_that_is_not_a_number_is_beaten_by_any(fit_quickly, monkeypatch, tmp_path):
+    """Also later, when the run is made longer."""
+    scores = iter([float("nan"), 0.5])
+    monkeypatch.setattr(sys.modules["vcnef.training.fit"], "validate", lambda *_: next(scores))
+    assert fit_quickly(out=tmp_path).best == float("inf")
+    longer = fit_quickly(epochs=2, out=tmp_path, arguments={"resume": True})
+    assert longer.best == 0.5
+    assert longer.surrogate.provenance["epoch"] == 2
 
 
 def test_validation_can_be_rarer(fit_quickly):

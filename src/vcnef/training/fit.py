@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from math import inf
+from math import inf, isnan
 from pathlib import Path
 
 from vcnef.data import Queries, StoredTrajectories, Trajectories
@@ -118,6 +118,7 @@ def _judge(job: Job, epoch: int, clock: Clock) -> Record:
         if due and job.valid:
             with clock.judging(state.step):
                 score = validate(job.surrogate, job.valid, job.fabric)
+        score = inf if isnan(score) else score  # Nothing is ever better than NaN.
         # Where no score is ever finite, the last model is the one that is kept.
         if score < state.best or (clock.over(state.step) and state.best == inf):
             state.keep_best(score)
