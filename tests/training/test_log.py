@@ -13,6 +13,7 @@ def test_a_missing_package_is_named_with_its_extra(fit_quickly, tmp_path, monkey
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ValueError, match=rf"logs names '{package}', which is not installed\. .*vcnef\[{package}\]"):
         fit_quickly(out=tmp_path, logs=(package,))
+    fit_quickly(out=tmp_path)  # the folder is still free
 
 
 def test_wandb_is_given_every_record(tmp_path, monkeypatch):

@@ -98,8 +98,10 @@ def open_diary(folder: RunFolder, names: Sequence[str], *, step: int) -> Iterato
     if not folder.writes:
         yield Diary([])
         return
+    further = [FURTHER[name](folder.path, step=step) for name in names]
+    # Last: where one of the others cannot be opened, the folder stays free for another try.
     lines = Lines(folder.path / LOG, step=step)
-    logs = [lines, *(FURTHER[name](folder.path, step=step) for name in names)]
+    logs = [lines, *further]
     try:
         yield Diary(logs, lines.history)
     finally:
