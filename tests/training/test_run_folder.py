@@ -176,6 +176,26 @@ def test_a_full_disk_leaves_the_previous_state(fit_quickly, tmp_path, monkeypatc
     assert [record["epoch"] for record in run.history] == [1, 2, 3]
 
 
+def test_a_run_that_could_not_write_its_first_model_is_resumed(world, data, tmp_path, monkeypatch):
+    """Without validation that is the only one, at the end."""
+
+    def run(**options):
+        recipe = Recipe(epochs=2, batch=8)
+        return fit(world.make_surrogate(data), data, None, recipe, out=tmp_path, devices="cpu", **options)
+
+    def full(folder, *_):
+        folder.mkdir()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("vcnef.surrogate.folder.save", full)
+    with pytest.raises(OSError, match="No space left"):
+        run()
+    monkeypatch.undo()
+    assert torch.load(tmp_path / "state.pt", weights_only=True)["step"] == 3
+    run(resume=True)
+    assert Surrogate.load(tmp_path).provenance["epoch"] == 2
+
+
 def test_a_log_that_cannot_be_written(fit_quickly, tmp_path, monkeypatch):
     opened = Path.open
 

@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from vcnef.models.interface import TrajectoryModel
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.folder import CONFIG, read_weights, write_whole
+from vcnef.surrogate.folder import CONFIG, WEIGHTS, read_weights, write_whole
 from vcnef.training.optimisers import Average, load_moments
 from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
@@ -147,7 +147,8 @@ class RunFolder:
         except Exception as error:
             first = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ValueError(f"{path} is damaged or of another model ({first}). Start the run again.") from None
-        if (self.path / MODEL).is_dir():
+        # A run that ended while it wrote its first model has the folder for it, and nothing inside.
+        if (self.path / MODEL / WEIGHTS).is_file():
             weights = read_weights(self.path / MODEL)
             state.best_weights = {name: value.to(device) for name, value in weights.items()}
         if (self.path / MODEL / CONFIG).is_file():
