@@ -218,6 +218,15 @@ def test_of_a_model_that_steps_one_step_is_compiled(data, monkeypatch):
     assert asked == ["FNO"] * 3
 
 
+def test_a_model_without_weights_to_train_is_refused(world, data):
+    """And stays ready to predict."""
+    surrogate = world.make_surrogate(data)
+    surrogate.model.eval().requires_grad_(False)
+    with pytest.raises(ValueError, match=r"VCNeF has no weights to train\. Set requires_grad of those"):
+        fit(surrogate, data.split("train"), None, Recipe(epochs=1), devices="cpu")
+    assert not surrogate.model.training
+
+
 def test_a_batch_must_be_shared_equally(world):
     assert share(Recipe(batch=8), Mock(spec=Fabric, world_size=4)) == 2
     with pytest.raises(ValueError, match=r"batch is 6, which 4 devices cannot share equally. Use a multiple of 4."):

@@ -66,7 +66,7 @@ def prepare(
     folder = RunFolder(out, writes=fabric.is_global_zero)
     folder.open(resume=resume)
     torch.manual_seed(recipe.seed + fabric.global_rank)
-    model = surrogate.to(fabric.device).model.train()
+    model = surrogate.to(fabric.device).model
     _check_steps(surrogate, train)
     objective = objective or default_objective(recipe, surrogate, queries)
     shard, device, size = (fabric.global_rank, fabric.world_size), fabric.device, share(recipe, fabric)
@@ -80,6 +80,7 @@ def prepare(
     terms = terms_of(recipe, len(batches), surrogate)
     if resume:
         folder.restore(state, surrogate, terms)
+    model.train()  # Not before: what is refused stays ready to predict.
     loss, optimiser = fabric.setup(Loss(model, objective), state.optimiser)
     step = build_step(fabric, loss, optimiser, recipe, static=getattr(objective, "static", False))
     surrogate.provenance |= {"recipe": asdict(recipe), "torch": torch.__version__}

@@ -58,6 +58,10 @@ def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
 def group_weights(model: nn.Module, rates: Mapping[str, float]) -> list[dict[str, Any]]:
     """The weights by the factor of their rate: that of the longest key that their name begins with, or 1."""
     named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
+    if not named:
+        raise ValueError(
+            f"{type(model).__name__} has no weights to train. Set requires_grad of those that are to be trained."
+        )
     for key in rates:
         if not any(name.startswith(key) for name, _ in named):
             parts = dict.fromkeys(name.split(".")[0] for name, _ in named)
