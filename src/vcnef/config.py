@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from difflib import get_close_matches
 from math import prod
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, get_type_hints
 
 import yaml
@@ -31,6 +32,8 @@ EXPECTED = {
     "dict": "keys with values",
 }
 """What the first word of a validation error's type stands for."""
+LONGEST_VALUE = 120
+"""Letters of a value that an error shows: an array or a network would fill the screen."""
 OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time")
 """What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
 
@@ -272,7 +275,7 @@ def _sentence(error: ValidationError, place: str = "") -> str:
         return str(context["error"])
     where = ".".join(map(str, [place] * bool(place) + list(first["loc"])))
     expected = EXPECTED.get(first["type"].split("_")[0]) or context.get("expected") or first["msg"]
-    return f"{where} is {first['input']!r}; expected {expected}."
+    return f"{where} is {shorten(repr(first['input']), LONGEST_VALUE)}; expected {expected}."
 
 
 def _parse_setting(setting: str) -> tuple[str, Any]:
