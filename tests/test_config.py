@@ -186,6 +186,8 @@ def test_the_file_on_disk_is_plain_yaml(tmp_path):
 
 def test_of_a_long_value_an_error_shows_a_part():
     """A network in place of a model's name, for one."""
-    with pytest.raises(ValueError, match=r"train.epochs is \[0, 1, 2, .*\[\.\.\.\]; expected a whole number\.$") as error:
+    with pytest.raises(
+        ValueError, match=r"train.epochs is \[0, 1, 2, .*\[\.\.\.\]; expected a whole number\.$"
+    ) as error:
         Config().override({"train.epochs": list(range(1000))})
     assert len(str(error.value)) < 200

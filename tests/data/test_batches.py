@@ -186,6 +186,8 @@ def test_messages(make_data):
         Queries(times=0)
     with pytest.raises(ValueError, match="random_starts is 2; expected a share"):
         Queries(times=2, random_starts=2.0)
+    with pytest.raises(ValueError, match="passes is -1; expected 0 or more"):
+        Queries(passes=-1)
     with pytest.raises(ValueError, match="random_starts needs times"):
         Queries(random_starts=0.5)
     with pytest.raises(ValueError, match="choose one"):

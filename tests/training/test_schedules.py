@@ -83,6 +83,7 @@ def test_recipes_are_checked(monkeypatch):
         "minutes": (-1.0, "minutes is -1.0; expected a number above 0"),
         "learning_rate": (float("nan"), "learning_rate is nan; expected a number above 0"),
         "weight_decay": (-0.1, "weight_decay is -0.1; expected 0 or more"),
+        "physics": (float("inf"), "physics is inf; expected 0 or more, and finite"),
         "ema": (1.0, "ema is 1.0; expected a part of 1, at least 0 and below 1"),
         "milestones": ((5, 0), r"milestones is \(5, 0\); expected epochs, each at least 1"),
         "input_noise": (0.1, "input_noise is 0.1, but unroll is 'full', which has none. Leave it out, or use unroll="),

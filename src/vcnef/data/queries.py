@@ -32,6 +32,8 @@ class Queries:
             raise ValueError(f"times is {self.times}; expected at least 1 query time, or None for all.")
         if not 0.0 <= self.random_starts <= 1.0:
             raise ValueError(f"random_starts is {self.random_starts:g}; expected a share between 0 and 1.")
+        if self.passes < 0:
+            raise ValueError(f"passes is {self.passes}; expected 0 or more, beside the one from the initial states.")
         if self.random_starts and self.times is None:
             raise ValueError("random_starts needs times, e.g. times=8: samples with later starts have fewer frames.")
         if self.random_starts and self.passes:

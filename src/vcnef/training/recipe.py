@@ -84,8 +84,9 @@ class Recipe:
             if not (isfinite(factor) and factor > 0):
                 raise ValueError(f"rates has {factor} for {key!r}; expected a number above 0.")
         for name in ("weight_decay", "input_noise", "physics", "data_weight"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; expected 0 or more.")
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0):
+                raise ValueError(f"{name} is {value}; expected 0 or more, and finite.")
         for name in ("warm_up", "physics_warm_up", "ema"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < 1:
