@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
-COORDINATES = ("sample", "t", "x", "y", "z", "point", "channel")
+SPACE = ("x", "y", "z")
+"""The space axes, of which a problem has the first few."""
+
+COORDINATES = ("sample", "t", *SPACE, "point", "channel")
 """Dimensions of labelled data and answers; a channel or parameter of such a name would take the place of one."""
 
 

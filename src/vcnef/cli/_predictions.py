@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcnef.cli._outputs import cannot_write, check_place
-from vcnef.data.labelled import CHANNEL, POINT, SPACE, TIME
-from vcnef.problem import Problem
+from vcnef.data.labelled import CHANNEL, POINT, TIME
+from vcnef.problem import SPACE, Problem
 from vcnef.whole import replacing
 
 if TYPE_CHECKING:

@@ -145,7 +145,7 @@ def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
     if x is None:
         domain = ((0.0, 1.0),) * len(shape)
         return cell_centres(domain, shape, dtype=torch.float64), domain
-    if isinstance(x, list | tuple) and len(x) == len(shape) and all(np.ndim(axis) == 1 for axis in x):
+    if are_axes(x, len(shape)):
         lines = [as_tensor(axis, "x", torch.float64) for axis in x]
     else:
         points = as_tensor(x, "x", torch.float64)
@@ -156,6 +156,11 @@ def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
         got = tuple(tuple(line.shape) for line in lines)
         raise ValueError(f"x has axes of shape {got}; expected lengths {shape}, the space axes of u.")
     return torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1), _boxes(lines)
+
+
+def are_axes(x: Any, ndim: int) -> bool:
+    """Whether coordinates are those along each axis of a grid."""
+    return isinstance(x, list | tuple) and len(x) == ndim and all(np.ndim(line) == 1 for line in x)
 
 
 def _whole_grid(points: Tensor) -> tuple[Tensor, Domain]:

@@ -18,14 +18,13 @@ from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source
 from vcnef.data.views import View
-from vcnef.problem import Problem
+from vcnef.problem import SPACE, Problem
 from vcnef.suggest import nearest
 
 if TYPE_CHECKING:
     import xarray as xr
 
-AXES = ("x", "y", "z")
-ARRAYS = ("u", "t", *AXES, "channels", "periodic", "params", "problem", NOTE)
+ARRAYS = ("u", "t", *SPACE, "channels", "periodic", "params", "problem", NOTE)
 """What an .npz file holds; every other array is a parameter."""
 MEANT = {"time": "t", "times": "t", "grid": "x", "points": "x", "coordinates": "x", "coords": "x"}
 Params = Mapping[str, float]
@@ -101,9 +100,9 @@ def speaking_of(path: Path) -> Iterator[None]:
 
 def points_in(arrays: Mapping[str, np.ndarray]) -> Any:
     """The points as `from_arrays` takes them: `x` as it is, or a tuple where y, or y and z, lie beside it."""
-    there = [axis for axis in AXES if axis in arrays]
-    if there != list(AXES[: len(there)]):
-        raise ValueError(f"has the axes {', '.join(there)}; expected {', '.join(AXES[: len(there)])}. Rename them")
+    there = [axis for axis in SPACE if axis in arrays]
+    if there != list(SPACE[: len(there)]):
+        raise ValueError(f"has the axes {', '.join(there)}; expected {', '.join(SPACE[: len(there)])}. Rename them")
     return tuple(arrays[axis] for axis in there) if len(there) > 1 else arrays.get("x")
 
 

@@ -15,10 +15,9 @@ from vcnef.data.arrays import Domain, by_name, from_arrays, noted_periodic
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes, is_scattered
-from vcnef.problem import COORDINATES
+from vcnef.problem import COORDINATES, SPACE
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
-SPACE = ("x", "y", "z")
 POINT = "point"
 """The one space dimension of scattered points, over which x, y and z are coordinates."""
 SYNONYMS = {

@@ -67,18 +67,18 @@ def number(value: float | None) -> str:
     return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
 
 
-def score(scores: Mapping[str, Any], part: str, name: str, *at: int) -> str:
+def score(scores: Mapping[str, Any], part: str, name: str, at: int | None = None) -> str:
     """A metric of "overall", or one entry of "per_channel" and "over_time".
 
     Where all targets are zero, or constant, some are undefined: those that are none though the RMSE is finite.
     """
-    value, size = (_pick(scores[part].get(each), *at) for each in (name, "rmse"))
+    value, size = (_pick(scores[part].get(each), at) for each in (name, "rmse"))
     undefined = value is not None and isnan(value) and size is not None and isfinite(size)
     return UNDEFINED if undefined else number(value)
 
 
-def _pick(values: Any, *at: int) -> float | None:
-    return values[at[0]] if at and values is not None else values
+def _pick(values: Any, at: int | None) -> float | None:
+    return values if at is None or values is None else values[at]
 
 
 def seconds(value: float | None) -> str:

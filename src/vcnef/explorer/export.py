@@ -11,9 +11,8 @@ import numpy as np
 
 from vcnef.explorer.workbench import Answer
 from vcnef.grid import axes
-from vcnef.problem import Problem
+from vcnef.problem import SPACE, Problem
 
-SPACE = ("x", "y", "z")
 MOST_ROWS = 500_000
 
 

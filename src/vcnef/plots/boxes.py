@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from vcnef.plots import cells, style
-from vcnef.plots.cells import AXES
+from vcnef.problem import SPACE
 
 
 @style.styled
@@ -41,10 +41,10 @@ def boxes(
         # Views from z, y and x, so that the first looks as a 2D field does.
         views = [[cut(each, axis, lines[axis]) for axis in (2, 1, 0)] for each in (true, predicted)]
         _draw(figure, half, views, lines, label)
-        for axis, along in zip(half[0], reversed(AXES), strict=True):
+        for axis, along in zip(half[0], reversed(SPACE), strict=True):
             axis.set_title(name.format(along))
     for axis, row in zip(axes[:, 0], ("Truth", "Prediction", "Error"), strict=True):
-        axis.set_ylabel(f"{row}\n{AXES[1]}")
+        axis.set_ylabel(f"{row}\n{SPACE[1]}")
     if title:
         figure.suptitle(title)
     return figure
@@ -68,5 +68,5 @@ def _draw(figure: Figure, axes: np.ndarray, views: list[list[np.ndarray]], lines
         for axis, view, along in zip(axes[i], rows[i], (2, 1, 0), strict=True):
             across, up = (side for side in range(3) if side != along)
             picture = cells.picture(axis, view, (lines[across], lines[up]), **colours)
-            axis.set(xlabel=AXES[across] if i == 2 else "", ylabel=AXES[up])
+            axis.set(xlabel=SPACE[across] if i == 2 else "", ylabel=SPACE[up])
         figure.colorbar(picture, ax=list(axes[i]), label=told)

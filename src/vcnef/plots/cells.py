@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 
 from vcnef.plots import style
+from vcnef.problem import SPACE
 
-AXES = ("x", "y", "z")
 EVEN = 0.1
 """Of a cell, by which borders may lie beside those of equal cells: the eye does not see it."""
 
@@ -31,7 +31,7 @@ def along_axes(sides: Sequence[int], domain: Sequence[Sequence[int | float]] | N
     if x is not None:
         given = [x] if len(sides) == 1 and np.ndim(x[0]) == 0 else list(x)
         _check_count(given, "x", "axes", len(sides), "the points along each axis")
-        named = list(zip(AXES, given, sides, strict=False))
+        named = list(zip(SPACE, given, sides, strict=False))
         points = [style.as_array(line, name, "n") for name, line, _ in named]
         for (name, _, side), line in zip(named, points, strict=True):
             style.check_axis(line, name, side)

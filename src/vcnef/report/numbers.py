@@ -50,18 +50,18 @@ def change(value: int | float | None) -> str:
     return NONE if value is None or not isfinite(value) else f"{100 * value:+.1f} %".replace("-0.0", "+0.0")
 
 
-def score(scores: Any, part: str, name: str, *at: int) -> int | float | str | None:
+def score(scores: Any, part: str, name: str, at: int | None = None) -> int | float | str | None:
     """A metric of "overall", or one entry of "per_channel" and "over_time"; in a word why it is null, None without it.
 
     Null is what is not finite. Where the RMSE is, all targets are zero or constant, and the metric is undefined.
     """
-    value, size = (_pick(dig(scores, part, each), *at) for each in (name, "rmse"))
+    value, size = (_pick(dig(scores, part, each), at) for each in (name, "rmse"))
     known = value is not None or name not in (dig(scores, part) or {})
     return value if known else "undefined" if finite(size) else "not finite"
 
 
-def _pick(values: Any, *at: int) -> Any:
-    return values[at[0]] if at and values is not None else values
+def _pick(values: Any, at: int | None) -> Any:
+    return values if at is None or values is None else values[at]
 
 
 def shown(value: Any, spell: Spell = error) -> Html:

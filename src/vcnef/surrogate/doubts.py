@@ -9,8 +9,7 @@ from typing import Any
 import torch
 
 from vcnef.data import Scaling
-from vcnef.data.labelled import SPACE
-from vcnef.problem import Problem
+from vcnef.problem import SPACE, Problem
 from vcnef.surrogate.inputs import Question
 from vcnef.surrogate.points import SCATTERED, arrangement
 

@@ -11,8 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
-from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SPACE, SYNONYMS, TIME, join, points_of
-from vcnef.problem import Problem
+from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SYNONYMS, TIME, join, points_of
+from vcnef.problem import SPACE, Problem
 from vcnef.suggest import suggestion
 from vcnef.surrogate.points import UNIFORM, are_scattered, usual_points
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.arrays import as_tensor
+from vcnef.data.arrays import are_axes, as_tensor
 from vcnef.grid import axes, cell_centres, is_scattered
 from vcnef.problem import Problem
 
@@ -49,21 +48,17 @@ def usual_points(problem: Problem, provenance: Mapping[str, Any], sides: Sequenc
 
 def are_scattered(x: Any, ndim: int) -> bool:
     """Whether coordinates, as `from_arrays` takes them, are those of points that make no grid."""
-    if x is None or ndim == 1 or _are_axes(x, ndim):
+    if x is None or ndim == 1 or are_axes(x, ndim):
         return False
     return as_tensor(x, "x").ndim == 2
 
 
 def shape_of(x: Any, ndim: int) -> tuple[int, ...]:
     """The number of points along each axis of such coordinates; one number if they are scattered."""
-    if _are_axes(x, ndim):
+    if are_axes(x, ndim):
         return tuple(len(line) for line in x)
     points = as_tensor(x, "x")
     return tuple(points.shape if points.ndim == 1 else points.shape[:-1])
-
-
-def _are_axes(x: Any, ndim: int) -> bool:
-    return isinstance(x, list | tuple) and len(x) == ndim and all(np.ndim(line) == 1 for line in x)
 
 
 def _even(line: Float[Tensor, " n"]) -> bool:

@@ -54,8 +54,8 @@ def fit(
     number, "cpu", or "auto": one device, or all that `torchrun` or SLURM has started processes for.
 
     `resume` continues the interrupted run in `out`, exactly as if nothing had happened. SIGTERM and SIGINT save the
-    state and raise `Stopped`. `on_begin` is called when nothing has been refused and there are steps to
-    make, `on_progress` is given a record about once a second.
+    state and raise `Stopped`. `on_begin` is called when nothing has been refused and there are steps to make,
+    `on_progress` is given a record about once a second.
     """
     fabric = start(recipe, devices, nodes)
     queries, folder = queries or Queries(), None if out is None else Path(out)
