@@ -102,6 +102,15 @@ def test_super_resolution_beside_the_papers():
     assert rows[1][2:6] == ("101", "0.0829", "0.0800", "+0.0 %")
 
 
+def test_seeds_count_where_they_were_judged():
+    coarse = judged(0.1, nu=0.001)
+    del coarse["space"][1]
+    _, rows = tables.finer([record(coarse), record(judged(0.08, nu=0.001), seed=1)], "space")
+    assert [(row[4], row[5], row[8]) for row in rows] == [
+        ("0.0900 (0.0800 … 0.1000)", "trained", "2"), ("0.0880", "+10.0 %", "1"),
+    ]  # fmt: skip
+
+
 def test_values_in_ascending_order_seen_and_unseen():
     found = record(
         judged(0.03, nu=0.002), judged(0.05, nu=0.01), judged(0.09, seen=False, nu=0.004), case="burgers_params"

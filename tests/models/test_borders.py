@@ -174,3 +174,5 @@ def test_options_beyond_the_paper_that_cannot_be():
         ValueError, match=r"local is 1 with sides \(7,\); a stencil needs a regular grid. Give its 2 sides"
     ):
         vcnef.build("vcnef", **sizes, local=1, sides=(7,))
+    with pytest.raises(ValueError, match=r"patches is \(4, 16\) with sides \(7,\); patches need a regular grid\. Give"):
+        vcnef.build("vcnef", **sizes, sides=(7,))

@@ -9,9 +9,9 @@ COMPILE = """
 import sys, torch, vcnef
 from vcnef.grid import cell_centres
 tiny = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
-for ndim, patches, sides in ((1, (), (20,)), (2, (4, 16), (32, 16))):
+for ndim, patches, sides, trained in ((1, (), (20,), None), (2, (4, 16), (32, 16), None), (2, (4,), (16, 8), (8, 8))):
     torch._dynamo.reset()
-    model = vcnef.build("vcnef", ndim=ndim, channels=2, params=1, patches=patches, **tiny)
+    model = vcnef.build("vcnef", ndim=ndim, channels=2, params=1, patches=patches, sides=trained, **tiny)
     grid = cell_centres(((0.0, 1.0),) * ndim, sides)
     compiled = torch.compile(model, fullgraph=True, backend=sys.argv[1])
     for batch, times in ((2, 3), (4, 5)):
@@ -28,8 +28,8 @@ from torch.export import Dim
 from vcnef.grid import cell_centres
 batch, times, points = Dim("batch", min=1), Dim("times", min=1), Dim("points", min=2)
 tiny = {"width": 16, "heads": 2, "depth": 1, "modulations": 2}
-for ndim, patches, sides in ((1, (), (20,)), (2, (4, 16), (32, 16))):
-    model = vcnef.build("vcnef", ndim=ndim, channels=2, params=1, patches=patches, **tiny)
+for ndim, patches, sides, trained in ((1, (), (20,), None), (2, (4, 16), (32, 16), None), (2, (4,), (16, 8), (8, 8))):
+    model = vcnef.build("vcnef", ndim=ndim, channels=2, params=1, patches=patches, sides=trained, **tiny)
     free = {} if patches else {1: points}
     shapes = ({0: batch} | free, {} if patches else {0: points}, {0: times}, {0: batch})
     def inputs(b, t, sides):

@@ -173,7 +173,8 @@ def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():
     [
         (48, 48, [*range(8), *range(44, 48)]),
         (50, 50, [*range(8), *range(44, 50)]),
-        (50, 100, [*range(4), *range(8, 12), *range(92, 96)]),
+        (50, 100, [*range(0, 16, 2), *range(88, 100, 2)]),
+        (40, 60, [*range(12), *range(52, 60)]),
     ],
 )
 def test_a_stencil_of_patches_closes_the_ring_where_the_domain_ends(sides, points, seen):
@@ -186,6 +187,33 @@ def test_a_stencil_of_patches_closes_the_ring_where_the_domain_ends(sides, point
     u0.requires_grad_()
     (change,) = torch.autograd.grad(model(u0, grid, t)[0, 0, 0, 0], u0)
     assert change[0, :, 0].nonzero().flatten().tolist() == seen
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(("ndim", "options"), [(1, {}), (2, {"local": 1, "clocks": 4}), (3, {"change": True})])
+def test_patches_keep_their_size_on_finer_grids(ndim, options, own):
+    """So a finer grid changes nothing at the points of the training grid, and others are as if they were such points.
+
+    `own`: with times and a grid of each sample's own."""
+    sides, finer = (8, 6, 5)[:ndim], (16, 18, 5)[:ndim]
+    model, (u0, grid, t, params) = tiny(ndim, patches=(2, 4), sides=sides, **options), inputs(ndim, sides=finer)
+    if own:
+        t, grid = torch.stack((t, t / 2)), torch.stack((grid, grid + 0.1))
+    u = model(u0, grid, t, params)
+    for first in ((0, 0, 0), (1, 2, 0)):
+        every = tuple(slice(k, None, n) for k, n in zip(first, (2, 3, 1), strict=True))[:ndim]
+        points = (..., *every, slice(None))
+        torch.testing.assert_close(u[points], model(u0[points], grid[points], t, params))
+    torch.testing.assert_close(model.eval().predict(u0, grid, t, params, points_per_chunk=50), u)
+
+
+@pytest.mark.parametrize(("sides", "options"), [((8, 9), {}), ((16, 8), {"variant": "release"}), ((4, 8), {})])
+def test_elsewhere_patches_are_as_many_points_on_every_grid(sides, options):
+    """On grids that are no whole number of times as fine, and in the authors' code."""
+    plain, knowing = tiny(2, **options), tiny(2, sides=(8, 8), **options)
+    knowing.load_state_dict(plain.state_dict())
+    asked = inputs(2, sides=sides)
+    torch.testing.assert_close(knowing(*asked), plain(*asked))
 
 
 @pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4, 16)), (3, (4,)), (2, ())])

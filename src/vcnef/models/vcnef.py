@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from functools import partial
+from math import prod
 from typing import NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from vcnef.nn.decoders import PatchDecoder, PointDecoder
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.modulation import Begun, CoordinateBranch, ModulationBlock
+from vcnef.nn.patches import apart, interleaved, together
 
 MORE_FOR_PATCHES = 4
 """So many times more points are in flight on a GPU where a token is a patch."""
@@ -27,7 +29,8 @@ MORE_FOR_PATCHES = 4
 class Latent(NamedTuple):
     """An encoded initial state: itself, its parameters and tokens, the features of the points, the tokens' grids.
 
-    Tokens are already as far as query times do not matter, which is in the middle of the first modulation block.
+    Tokens are already as far as query times do not matter, which is in the middle of the first modulation block. The
+    grids that a finer one is made up of, so many along each axis, are samples here.
     """
 
     u0: Float[Tensor, "b *x c"]
@@ -35,6 +38,7 @@ class Latent(NamedTuple):
     tokens: Begun
     space: Float[Tensor, "_ s d"]
     layout: Layout
+    grids: tuple[int, ...]
 
 
 class VCNeF(TrajectoryModel):
@@ -43,7 +47,8 @@ class VCNeF(TrajectoryModel):
     Z⁰ = encoder(u₀ ‖ x ‖ p),  Zⁿ⁺¹ = Transformer_Block(Zⁿ),  Zᵐ⁺¹ = Modulation_Block(C(t, x), Zᵐ),  u = decoder(Z)
 
     All query times go through one forward pass and never see each other; points do, by self-attention.
-    Beyond the paper: with `change` the decoder gives u − u₀, and with `clocks` C knows p as well.
+    Beyond the paper: with `change` the decoder gives u − u₀, with `clocks` C knows p as well, and patches keep their
+    physical size on finer grids: one k times as fine is read as kᴰ interleaved grids of the `sides` that are known.
     """
 
     def __init__(
@@ -60,9 +65,10 @@ class VCNeF(TrajectoryModel):
         features: PeriodicFeatures | nn.Identity,
         clocks: Clocks | None = None,
         change: bool = False,
+        sides: tuple[int, ...] | None = None,
     ) -> None:
         super().__init__()
-        self.ndim, self.channels, self.params, self.change = ndim, channels, params, change
+        self.ndim, self.channels, self.params, self.change, self.sides = ndim, channels, params, change, sides
         self.features = features
         self.encoder = encoder
         self.coordinates = coordinates
@@ -86,14 +92,18 @@ class VCNeF(TrajectoryModel):
         grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> Latent:
-        layout = self.encoder.layout(u0.shape[1:-1])
-        points = self.features(grid if grid.ndim == u0.ndim else grid.unsqueeze(0))
+        grid = grid if grid.ndim == u0.ndim else grid.unsqueeze(0)
+        grids = interleaved(u0.shape[1:-1], self.sides)
+        if (several := prod(grids)) > 1:
+            u0, grid = apart(u0, grids), apart(grid.expand(u0.shape[0], *grid.shape[1:]), grids)
+            params = params if params is None else params.repeat_interleave(several, 0)
+        layout, points = self.encoder.layout(u0.shape[1:-1]), self.features(grid)
         tokens = self.blocks(self.encoder(u0, points, params), layout)
         begun = self.modulations[0].begin(tokens.unsqueeze(1), layout)
-        return Latent(u0, params, begun, self.coordinates.encode_space(points), layout)
+        return Latent(u0, params, begun, self.coordinates.encode_space(points), layout, grids)
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
-        t = t if t.ndim == 2 else t.unsqueeze(0)
+        t = t.repeat_interleave(prod(latent.grids), 0) if t.ndim == 2 else t.unsqueeze(0)
         time = self.coordinates.encode_time(t)
         time = time if self.clocks is None else time + self.clocks(t, latent.params)
         coordinates = Coordinates(time, latent.space)
@@ -106,7 +116,8 @@ class VCNeF(TrajectoryModel):
         half = tokens.dtype.itemsize < u0.dtype.itemsize
         with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
             u = self.decoder(tokens, u0.shape[1:-1]).to(u0.dtype)
-        return u + u0.unsqueeze(1) if self.change else u
+        u = u + u0.unsqueeze(1) if self.change else u
+        return u if prod(latent.grids) == 1 else together(u, latent.grids)
 
 
 SIZES = {
@@ -152,12 +163,15 @@ def vcnef(
     variant: "paper" has the published parameter counts; "release" is what the authors' code computes, with a linear map
         for the MLP on the coordinates of each modulation block and one MLP shared by the decoders of all patch sizes.
     depth, modulations: number of transformer blocks on the initial state and of modulation blocks.
-    patches: patch sizes, e.g. (4, 16); () makes a token of every point, and points may then be scattered.
+    patches: patch sizes in points of the training grid, e.g. (4, 16); () makes a token of every point, and points may
+        then be scattered.
     attention: "linear", "softmax", or "none" (ablation).
     conditioning: "scale", or "scale_shift" (ablation).
     periodic: how a grid is continued past its edges, by patches that are not whole and by `local`.
 
     Beyond the paper:
+    sides: those of the training grid, in points. Patches then keep their physical size on grids that are a whole number
+        of times as fine. Left out, or with the release's variant, they are as many points on every grid.
     frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` as the network sees
         them (1 by default), in place of x.
     pace: what t is multiplied by before it is encoded. For points, 10 makes a tenth of the horizon as large as the
@@ -166,8 +180,8 @@ def vcnef(
     clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
         logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
-        length on finer grids, which needs the `sides` of the training grid, in points. N points are taken for the
-        centres of N cells: where they lie on both ends of the domain, its length is off by 1/N at most.
+        length on finer grids, which needs `sides`. N points are taken for the centres of N cells: where they lie on
+        both ends of the domain, its length is off by 1/N at most.
     activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
     change: the network gives the change since the initial state, which is added to it.
     """
@@ -197,10 +211,10 @@ def vcnef(
             f"clocks is {clocks} with {params} parameters and {len(speeds)} speeds; expected parameters that clocks go "
             "by, and a speed of each. Leave clocks out where there are none."
         )
-    if local and (not sides or len(sides) != ndim):
-        raise ValueError(
-            f"local is {local} with sides {sides}; a stencil needs a regular grid. Give its {ndim} sides in points."
-        )
+    if (local and not sides) or ((local or patches) and sides and len(sides) != ndim):
+        asked = f"local is {local}" if local else f"patches is {tuple(patches)}"
+        need = "a stencil needs" if local else "patches need"
+        raise ValueError(f"{asked} with sides {sides}; {need} a regular grid. Give its {ndim} sides in points.")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     patches, release = tuple(patches), variant == "release"
@@ -244,4 +258,5 @@ def vcnef(
         features=features,
         clocks=Clocks(clocks, width, speeds) if clocks else None,
         change=change,
+        sides=tuple(sides) if sides and patches and not release else None,
     )
