@@ -68,14 +68,19 @@ def finer(records: Iterable[Record], axis: str) -> Table:
     titles = ("data", "model", what, "paper: nRMSE", "here: nRMSE", "change", "bRMSE", "joint L²", "seeds")
     rows = []
     for runs in alike(each for each in records if is_single(each) and not is_ablation(each)):
-        trained = numbers([each["evaluations"][0]["result"] for each in runs])
-        for results in zip(*(each["evaluations"][0][axis] for each in runs), strict=True):
-            first, found = results[0], numbers(results)
+        judged: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+        for run in runs:  # not all seeds need have been judged everywhere
+            evaluation = run["evaluations"][0]
+            for result in evaluation[axis]:
+                size = "×".join(map(str, result["resolution"])) if axis == "space" else str(result["frames"])
+                judged.setdefault(size, []).append((result, evaluation["result"]))
+        for size, pairs in judged.items():
+            results, trained = zip(*pairs, strict=True)
+            found, here = numbers(results), results[0]["trained"]
             nrmse, *others = (spread(each) for each in found)
-            size = "×".join(map(str, first["resolution"])) if axis == "space" else str(first["frames"])
-            stated = published(runs[0], 0) if first["trained"] else published_finer(runs[0], axis, size)
-            change = "trained" if first["trained"] else percent(found[0], trained[0], digits=1)
-            rows.append((*name(runs[0]), size, stated, nrmse, change, *others, str(len(runs))))
+            stated = published(runs[0], 0) if here else published_finer(runs[0], axis, size)
+            change = "trained" if here else percent(found[0], numbers(trained)[0], digits=1)
+            rows.append((*name(runs[0]), size, stated, nrmse, change, *others, str(len(results))))
     return titles, rows
 
 
