@@ -35,6 +35,16 @@ def test_patch_points_are_centres_or_corners():
     assert torch.equal(corners[0, 1, 1], grid[0, 3, 7])
 
 
+@pytest.mark.parametrize(("ndim", "sides"), [(1, (20,)), (2, (8, 12)), (3, (8, 4, 12))])
+def test_the_encoder_is_two_convolutions(ndim, sides):
+    encoder = PatchEncoder(ndim, 3 + ndim, 8, (2, 4), periodic=True).double()
+    u0 = torch.randn(2, *sides, 3, dtype=torch.float64)
+    grid = cell_centres(((0.0, 1.0),) * ndim, sides, dtype=torch.float64).expand(2, *sides, ndim)
+    fields = torch.cat((grid, u0), dim=-1).movedim(-1, 1)
+    expected = torch.cat([scale(fields).flatten(2).mT for scale in encoder.scales], dim=1)
+    torch.testing.assert_close(encoder(u0, grid[:1], None), expected)
+
+
 @pytest.mark.parametrize("shared_mlp", [False, True])
 @pytest.mark.parametrize(("ndim", "sides"), [(1, (20,)), (2, (8, 12)), (3, (8, 4, 8))])
 def test_the_folded_decoder_is_the_one_with_a_concatenation(ndim, sides, shared_mlp):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -43,14 +44,15 @@ class PatchEncoder(nn.Module):
     """A token per patch of p points a side, for each patch size p; the tokens of all sizes stand in one row.
 
     Two convolutions without overlap, of size p/2 and 2, with GELU between: so the parameter counts and the authors'
-    release have it, where the paper's equation has one linear map. Sides that are not whole patches are continued past
-    their far edges, fields periodically or by their last values, coordinates by their spacing.
+    release have it, where the paper's equation has one linear map. Without overlap each is one product over its cells:
+    libraries are slow at the gradients of such convolutions in single precision. Sides that are not whole patches are
+    continued past their far edges, fields periodically or by their last values, coordinates by their spacing.
     """
 
     def __init__(self, ndim: int, inputs: int, width: int, patches: tuple[int, ...], *, periodic: bool) -> None:
         super().__init__()
         conv = CONV[ndim]
-        self.patches, self.periodic = patches, periodic
+        self.ndim, self.patches, self.periodic = ndim, patches, periodic
         self.scales = nn.ModuleList(
             nn.Sequential(conv(inputs, width // 2, size // 2, size // 2), nn.GELU(), conv(width // 2, width, 2, 2))
             for size in patches
@@ -68,6 +70,19 @@ class PatchEncoder(nn.Module):
     ) -> Float[Tensor, "b s d"]:
         sides = whole_sides(u0.shape[1:-1], self.patches)
         inputs = join_inputs(continue_field(u0, sides, self.periodic), continue_grid(grid, sides), params)
-        channels_first = inputs.movedim(-1, 1)
         with unrounded(u0):
-            return torch.cat([embed(channels_first).flatten(2).mT for embed in self.scales], dim=1)
+            return torch.cat([self._embed(inputs, *each) for each in zip(self.patches, self.scales, strict=True)], 1)
+
+    def _embed(self, inputs: Tensor, size: int, scale: nn.Sequential) -> Float[Tensor, "b s d"]:
+        shrink, activation, join = scale
+        cells = activation(F.linear(self._cells(inputs, size), shrink.weight.flatten(1), shrink.bias))
+        return F.linear(cells.flatten(-2), join.weight.movedim(1, -1).flatten(1), join.bias)
+
+    def _cells(self, inputs: Tensor, size: int) -> Float[Tensor, "b s cells i"]:
+        """Patches in a row, the cells of each, and all inputs of a cell as the first convolution takes them."""
+        axes = range(self.ndim)
+        for axis in axes:
+            inputs = inputs.unflatten(1 + 3 * axis, (-1, 2, size // 2))
+        patches, cells, points = ([1 + part + 3 * axis for axis in axes] for part in range(3))
+        apart = inputs.permute(0, *patches, *cells, -1, *points)
+        return apart.flatten(1 + 2 * self.ndim).flatten(1 + self.ndim, 2 * self.ndim).flatten(1, self.ndim)
