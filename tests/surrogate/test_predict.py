@@ -279,6 +279,28 @@ def test_extrapolation_is_said(make_surrogate, doubt):
         make_surrogate().predict(**{"u0": np.ones((1, 8, 1)), **QUESTION, **change})
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "right", "wrong"),
+    [
+        ("vcnef", {"width": 16, "heads": 2, "patches": (4,)}, (8, 16, 24), (4, 12)),
+        ("vcnef", {"width": 16, "heads": 2, "patches": ()}, (4, 8, 12), ()),
+        ("vcnef", {"width": 16, "heads": 2, "patches": (4,), "variant": "release"}, (8,), (12, 16)),
+        ("unet", {"width": 4, "multipliers": (1, 1)}, (8,), (12, 16)),
+        ("fno", {"width": 4, "modes": 2}, (8,), (12, 16)),
+    ],
+)
+def test_grids_that_a_model_is_not_for_are_said(make_surrogate, recwarn, model, options, right, wrong):
+    surrogate = make_surrogate(model=model, options=options)
+    for points in right:
+        surrogate.predict(np.ones((1, points, 1)), **QUESTION)
+    assert not recwarn.list
+    for points in wrong:
+        with pytest.warns(
+            UserWarning, match=f"u0 is given on {points} points; the surrogate was trained on 8, and its"
+        ):
+            surrogate.predict(np.ones((1, points, 1)), **QUESTION)
+
+
 def gas(density, pressure):
     return torch.tensor([density, pressure, 0.5, 0.5]).expand(1, 8, 8, 4)
 

@@ -62,6 +62,10 @@ class TrajectoryModel(nn.Module):
         caches are used too and memory stays free."""
         return POINTS_ON_GPU if device.type == "cuda" else POINTS_ON_CPU[self.ndim]
 
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        """Whether what was learnt on a grid of `trained` points a side is meant to hold on one of `sides`."""
+        return True
+
     def times_in_flight(self, times: int) -> int:
         """How many of so many times are computed together, at the least."""
         return 1 if self.independent_times else times
@@ -122,6 +126,10 @@ class Stepper(nn.Module):
     """Frames that one call of `advance` gives."""
     uneven = False
     """As of a `TrajectoryModel`: transforms and convolutions take them as equal."""
+
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        """As of a `TrajectoryModel`."""
+        return True
 
     @abstractmethod
     def forward(

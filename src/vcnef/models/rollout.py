@@ -36,6 +36,9 @@ class Rollout(TrajectoryModel):
         self.ndim, self.channels, self.params = stepper.ndim, stepper.channels, stepper.params
         self.uneven = stepper.uneven
 
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        return self.stepper.suits(sides, trained)
+
     def times_in_flight(self, times: int) -> int:
         """Those of one step: what follows is computed after it."""
         return self.stepper.frames
@@ -100,6 +103,9 @@ class TimeInterpolated(TrajectoryModel):
         self.model = model
         self.ndim, self.channels, self.params = model.ndim, model.channels, model.params
         self.uneven = model.uneven
+
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        return self.model.suits(sides, trained)
 
     def times_in_flight(self, times: int) -> int:
         return self.model.times_in_flight(times)

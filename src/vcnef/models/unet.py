@@ -78,6 +78,10 @@ class UNet(Stepper):
         head = nn.Sequential(nn.GroupNorm(gcd(8, width), width), nn.GELU(), zeroed(conv(width, channels)))
         self.leave = nn.ModuleList([*(Double(ndim, above, padding) for above, _ in reversed(levels[1:])), head])
 
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        """Convolutions take so many points, whatever their distance."""
+        return sides == trained
+
     def forward(
         self,
         u: Float[Tensor, "b *x c"],

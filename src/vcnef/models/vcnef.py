@@ -86,6 +86,12 @@ class VCNeF(TrajectoryModel):
             return usual * (MORE_FOR_PATCHES if patches else 1)
         return usual if patches else POINTS_ON_CPU[1]
 
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        """Tokens of points do not know of a spacing; patches that keep their size suit whole multiples of it."""
+        if not isinstance(self.encoder, PatchEncoder) or sides == trained:
+            return True
+        return self.sides == trained and prod(interleaved(sides, trained)) > 1
+
     def encode(
         self,
         u0: Float[Tensor, "b *x c"],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
 import torch
 
 from vcnef.data import Scaling
+from vcnef.models.interface import TrajectoryModel
 from vcnef.problem import SPACE, Problem
 from vcnef.surrogate.inputs import Question
 from vcnef.surrogate.points import SCATTERED, arrangement
@@ -17,12 +18,15 @@ MARGIN = 0.1
 """What was seen in training, of a field, an axis or a network's time, may be left by this part of it."""
 
 
-def doubts(question: Question, problem: Problem, scaling: Scaling, provenance: Mapping[str, Any]) -> Iterator[str]:
+def doubts(
+    question: Question, problem: Problem, scaling: Scaling, provenance: Mapping[str, Any], model: TrajectoryModel
+) -> Iterator[str]:
     """One sentence for each way in which the question lies outside what was trained."""
     params = _about_own_params(question, problem, scaling) | _about_params(question, problem)
     yield from params.values()
     yield from _about_fields(question, problem, provenance.get("field_ranges", {}))
     yield from _about_points(question, problem, provenance.get("grid"))
+    yield from _about_resolution(question, provenance.get("resolution"), model)
     yield from _about_times(question, scaling)
 
 
@@ -82,6 +86,16 @@ def _about_points(question: Question, problem: Problem, trained: str | None) -> 
                 f"{name} goes from {first:.4g} to {last:.4g}; the surrogate was trained on {low:g} to {high:g}. "
                 "Its answer is extrapolated; give u0 on that domain."
             )
+
+
+def _about_resolution(question: Question, trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
+    sides = tuple(question.grid.shape[:-1])
+    if trained and len(trained) == len(sides) and not model.suits(sides, tuple(trained)):
+        here, there = ("×".join(map(str, each)) for each in (sides, trained))
+        yield (
+            f"u0 is given on {here} points; the surrogate was trained on {there}, and its model knows that spacing "
+            "alone. Its answer may be much worse there."
+        )
 
 
 def _about_times(question: Question, scaling: Scaling) -> Iterator[str]:
