@@ -168,8 +168,11 @@ def paper() -> dict[str, Any]:
 
 
 def numbers(results: Sequence[Record]) -> list[list[float | None]]:
-    """nRMSE, bRMSE and joint relative L² of each seed."""
-    return [[each["overall"][metric] for each in results] for metric in ("nrmse", "brmse", "relative_l2")]
+    """nRMSE, bRMSE and joint relative L² of each seed; in 3D the bRMSE is the one of published numbers."""
+    found = [each["overall"] for each in results]
+    # PDEBench sums over channels in 3D, which is several times as much as `brmse`.
+    boundary = [each.get("brmse_pdebench_3d", each["brmse"]) for each in found]
+    return [[each["nrmse"] for each in found], boundary, [each["relative_l2"] for each in found]]
 
 
 def spread(values: Sequence[float | None]) -> str:

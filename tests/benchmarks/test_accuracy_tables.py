@@ -51,6 +51,19 @@ def test_a_model_that_the_paper_has_not_stands_beside_its_best():
     assert shown["paper: bRMSE"] == "0.0179 (best, vcnef_r)"
 
 
+def test_in_3d_the_boundary_error_is_of_the_papers_kind():
+    """Channels summed inside the root, on the grid of training and on finer ones."""
+    found = judged(0.6, eta=1e-8)
+    for each in (found["result"], *found["space"]):
+        each["overall"]["brmse_pdebench_3d"] = 4.0
+    gas = record(found, case="cns3d")
+    titles, (row,) = tables.headline([gas])
+    shown = dict(zip(titles, row, strict=True))
+    assert (shown["paper: bRMSE"], shown["here: bRMSE"]) == ("4.8922", "4.0000")
+    titles, rows = tables.finer([gas], "space")
+    assert [row[titles.index("bRMSE")] for row in rows] == ["4.0000", "4.0000"]
+
+
 def test_ablations_are_compared_with_the_preset_in_the_same_time():
     records = [
         record(judged(0.08, nu=0.001), label="the preset", ablation=True),
