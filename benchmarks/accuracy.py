@@ -32,6 +32,7 @@ import yaml
 
 from accuracy_cases import Case, CaseData, read_case
 from accuracy_run import Plan, run
+from accuracy_tables import is_finished
 from vcnef.config import Config
 from vcnef.device import choose_device
 from vcnef.evaluation.tables import number
@@ -65,7 +66,7 @@ def make_plans(case: Case, asked: argparse.Namespace) -> Iterator[Plan]:
         path = result_path(asked.out, case.name, preset, label, seed)
         if path.exists() and not asked.resume:
             raise ValueError(f"{path} exists already. Give another --seed, --label or --out, or remove it.")
-        if path.exists() and is_finished(path):
+        if path.exists() and is_finished(json.loads(path.read_text())):
             continue
         about = {
             "case": case.name,
@@ -96,12 +97,6 @@ def find_changes(case: Case, asked: argparse.Namespace) -> dict[str, list[str]]:
 def result_path(folder: Path, case: str, preset: str, label: str, seed: int) -> Path:
     words = [case, Path(preset).stem, *"".join(c if c.isalnum() else " " for c in label).split(), f"seed{seed}"]
     return folder / f"{'_'.join(words)}.json"
-
-
-def is_finished(path: Path) -> bool:
-    """Whether everything was judged, at all resolutions."""
-    judged = json.loads(path.read_text())["evaluations"]
-    return bool(judged) and all(each["space"][1:] for each in judged)
 
 
 def spell_command(asked: argparse.Namespace, preset: str, seed: int, label: str) -> str:

@@ -18,6 +18,8 @@ from typing import Any
 
 import yaml
 
+from accuracy_cases import by_value
+
 RESULTS = Path(__file__).parent / "results" / "accuracy"
 PAPER = Path(__file__).parent / "paper.yaml"
 ORDER = ("burgers", "advection", "cns1d", "cns2d", "cns3d", "burgers_params", "advection_params", "cns1d_params")
@@ -30,7 +32,18 @@ Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 def read_results(folder: Path | None = None) -> list[Record]:
     """Every result that is meant to be shown: judged, and not of a smoke test."""
     records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder or RESULTS).glob("*.json"))]
-    return [each for each in records if each.get("evaluations") and not each["smoke"]]
+    return [each for each in records if is_judged(each) and not each["smoke"]]
+
+
+def is_judged(record: Record) -> bool:
+    """Whether all parameter values were; a run that is interrupted leaves the first few."""
+    values = [by_value(record["data"].get(kind, {})) for kind in ("params", "unseen")]
+    return len(record["evaluations"]) == sum(map(len, values))
+
+
+def is_finished(record: Record) -> bool:
+    """Whether everything was judged, at all resolutions."""
+    return is_judged(record) and all(each["space"][1:] for each in record["evaluations"])
 
 
 def headline(records: Iterable[Record]) -> Table:

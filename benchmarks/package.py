@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any
 
+from accuracy_tables import is_finished
 from vcnef.packaged import CARD, FOLDER
 from vcnef.surrogate.folder import CONFIG, WEIGHTS, find, write_whole
 
@@ -73,7 +74,7 @@ def read_result(path: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"There is no result {path}. Measure one with `python benchmarks/accuracy.py`.")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-        complete = record["weights_sha256"] and record["evaluations"]
+        complete = record["weights_sha256"] and is_finished(record)
     except (ValueError, KeyError, TypeError):
         complete = False
     if not complete:

@@ -21,7 +21,7 @@ def judged(nrmse, seen=True, **params):
 def record(*evaluations, case="burgers", preset="vcnef", label="", ablation=False, seed=0, minutes=10.0, smoke=False):
     return {
         "case": case, "preset": preset, "label": label, "ablation": ablation, "seed": seed, "smoke": smoke,
-        "device": "abacus", "data": {"generation": "2022", "samples": 10000},
+        "device": "abacus", "data": {"generation": "2022", "samples": 10000, "params": {"nu": [0.001]}},
         "config": {"train": {"minutes": minutes, "epochs": 60}},
         "training": {"seconds": 60 * (minutes or 1), "steps": 8400}, "evaluations": list(evaluations),
     }  # fmt: skip
@@ -157,6 +157,19 @@ def test_smoke_tests_and_unfinished_runs_are_not_shown(tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(each))
     assert tables.read_results(tmp_path) == [kept]
     assert tables.read_results(tmp_path / "nowhere") == []
+
+
+def test_a_run_that_was_interrupted_between_values_is_no_result_of_one(measured, tmp_path):
+    several = measured[2] | {"smoke": False}
+    first = several | {"seed": 4, "evaluations": several["evaluations"][:1]}
+    coarse = several | {"evaluations": [each | {"space": each["space"][:1]} for each in several["evaluations"]]}
+    for name, each in {"a": several, "b": first}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(each))
+    found = tables.read_results(tmp_path)
+    assert found == [several]
+    assert tables.headline(found)[1] == []
+    assert [tables.is_judged(each) for each in (several, coarse, first)] == [True, True, False]
+    assert [tables.is_finished(each) for each in (several, coarse, first)] == [True, False, False]
 
 
 def test_the_papers_numbers_are_complete():

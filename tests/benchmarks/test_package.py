@@ -52,8 +52,11 @@ def test_what_cannot_be_packaged(measured, tmp_path, monkeypatch, capsys):
         package.main([str(run), "--name", "burgers", "--result", "gone.json"])
     assert stop.value.code == 2
     assert "There is no result gone.json. Measure one with" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"is no complete result\. Expected a file that"):
-        package.package(run, "burgers", changed(measured, tmp_path, evaluations=[]), tmp_path)
+    judged = measured[2]["evaluations"]
+    coarse = [*judged[:-1], judged[-1] | {"space": judged[-1]["space"][:1]}]
+    for unfinished in ([], judged[:-1], coarse):
+        with pytest.raises(ValueError, match=r"is no complete result\. Expected a file that"):
+            package.package(run, "burgers", changed(measured, tmp_path, evaluations=unfinished), tmp_path)
     with pytest.raises(ValueError, match=r"The name is 'my model'; expected a word .*\. Choose another\."):
         package.package(run, "my model", path, tmp_path)
     monkeypatch.setattr(package, "LARGEST", 1000)
