@@ -27,9 +27,15 @@ def draw(runs: Sequence[Record]) -> Figure:
     )
     errors: dict[float, list[float]] = {}
     for each in judged:
-        errors.setdefault(value_of(each), []).extend(each["nrmse"])
+        errors.setdefault(value_of(each), []).extend(known(each))
     unseen = {value_of(each) for each in judged if not each["seen"]}
     return violins({runs[0]["preset"]: errors}, unseen=unseen, parameter=" = ".join(judged[0]["params"]), log=True)
+
+
+def known(judged: Record) -> list[float | None]:
+    """Errors of the trajectories that have one; where their mean is finite, the others are at rest."""
+    defined = judged["result"]["overall"]["nrmse"] is not None
+    return [each for each in judged["nrmse"] if not (defined and each is None)]
 
 
 def value_of(judged: Record) -> float:

@@ -134,7 +134,7 @@ def _errors(record: Mapping[str, Any]) -> str:
     for each in record["evaluations"]:
         kind = "seen" if each["seen"] else "unseen"
         nrmse, *others = (_number(each["result"]["overall"][metric]) for metric in ("nrmse", "brmse", "relative_l2"))
-        numbers = (f"{nrmse} ± {_number(_uncertainty(each['nrmse']))}", *others)
+        numbers = (f"{nrmse}{_uncertainty(each['nrmse'])}", *others)
         rows.append(f"| {_spell(each['params'])} | {kind} | {' | '.join(numbers)} |")
     finer = ["| points | times | nRMSE |", "|---|---|---|"]
     seen = [each for each in record["evaluations"] if each["seen"]]
@@ -180,9 +180,13 @@ def _average(values: Sequence[float | None]) -> float | None:
     return None if None in values else sum(values) / len(values)
 
 
-def _uncertainty(values: Sequence[float | None]) -> float | None:
-    """The standard error of the mean of test trajectories, which are drawn independently."""
-    return None if None in values else stdev(values) / len(values) ** 0.5
+def _uncertainty(values: Sequence[float | None]) -> str:
+    """The standard error of the mean of test trajectories, which are drawn independently; one alone tells none.
+
+    Where the mean is finite, trajectories that have no error are at rest: it leaves them out too.
+    """
+    known = [each for each in values if each is not None]
+    return f" ± {_number(stdev(known) / len(known) ** 0.5)}" if len(known) > 1 else ""
 
 
 def _number(value: float | None) -> str:

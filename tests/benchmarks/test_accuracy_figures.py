@@ -1,5 +1,7 @@
 """`benchmarks/accuracy_figures.py`: a picture of every model that knows several parameter values."""
 
+import pytest
+
 import accuracy_figures
 
 
@@ -38,3 +40,13 @@ def test_errors_of_all_seeds_are_drawn(measured, monkeypatch):
     (one, options), (both, same) = drawn
     assert options == same
     assert both == {"vcnef": {value: 2 * errors for value, errors in one["vcnef"].items()}}
+
+
+@pytest.mark.parametrize(("mean", "kept"), [(0.2, [0.1, 0.3]), (None, [0.1, None, 0.3])])
+def test_trajectories_at_rest_are_not_drawn_as_not_finite(measured, monkeypatch, mean, kept):
+    drawn = []
+    monkeypatch.setattr(accuracy_figures, "violins", lambda errors, **options: drawn.append(errors))
+    result = {"overall": {"nrmse": mean}}
+    judged = [each | {"result": result, "nrmse": [0.1, None, 0.3]} for each in measured[2]["evaluations"]]
+    accuracy_figures.draw([measured[2] | {"evaluations": judged}])
+    assert all(errors == kept for errors in drawn[0]["vcnef"].values())

@@ -72,6 +72,15 @@ def test_a_model_with_errors_that_are_not_finite_is_refused(measured, tmp_path):
         package.package(run, "burgers", changed(measured, tmp_path, evaluations=broken), tmp_path / "packaged")
 
 
+@pytest.mark.parametrize(("errors", "shown"), [([0.1, None, 0.3], " ± 0.1000"), ([0.1], ""), ([None, 0.1], "")])
+def test_the_uncertainty_is_that_of_trajectories_with_an_error(measured, tmp_path, errors, shown):
+    run, _, record = measured
+    judged = [each | {"nrmse": errors} for each in record["evaluations"]]
+    folder = package.package(run, "burgers", changed(measured, tmp_path, evaluations=judged), tmp_path)
+    nrmse = judged[0]["result"]["overall"]["nrmse"]
+    assert f"| seen | {nrmse:.4f}{shown} |" in (folder / "card.md").read_text()
+
+
 def test_a_run_folder_without_a_model(measured, tmp_path):
     shutil.copy(measured[1], tmp_path / "result.json")
     with pytest.raises(FileNotFoundError, match="holds no model"):
