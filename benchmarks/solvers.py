@@ -63,6 +63,10 @@ class Result:
 def measure(name: str, load: Load, device: torch.device, seed: int, compiled: bool | None) -> Result:
     chosen = equation(name)
     frames, resolution = load.frames or chosen.frames, load.resolution or chosen.resolution
+    if not 2 <= frames <= chosen.frames:
+        raise ValueError(
+            f"frames is {frames}; expected 2 to the benchmark's {chosen.frames}, the initial one included."
+        )
     t = torch.linspace(0.0, chosen.horizon, chosen.frames, dtype=torch.float64)[:frames]
     seconds, lost = 0.0, 0
     for start in range(0, load.samples, load.batch):
