@@ -87,6 +87,12 @@ def test_values_seen_and_unseen(make_data, make_surrogate):
     assert re.search(r"rate=1 +unknown", found.table())
 
 
+def test_values_below_a_range_of_decades_are_unseen(make_data, make_surrogate):
+    data = make_data(rates=(0.0, 1e-9, 1e-8, 0.05, 0.1, 0.2))
+    found = evaluate(make_surrogate(data, trained=(1e-8, 0.1)), data)
+    assert [group.seen for group in found.parameters] == [False, False, True, True, True, False]
+
+
 @pytest.mark.parametrize("listed", [[{"rate": 0.5}, {"rate": 2.0}], [[0.5], [2.0]], [0.5, 2.0]])
 def test_values_that_the_model_lists(make_data, make_surrogate, listed):
     data = make_data(rates=(0.5, 1.0, 2.0))

@@ -72,8 +72,9 @@ def _within(rows: Float[Tensor, "g p"], names: tuple[str, ...], ranges: Mapping[
     inside = torch.ones(len(rows), dtype=torch.bool)
     for column, name in enumerate(names):
         low, high = ranges.get(name, (-torch.inf, torch.inf))
-        slack = DIGITS * max(abs(low), abs(high))
-        inside &= (rows[:, column] >= low - slack) & (rows[:, column] <= high + slack)
+        # Of each end its own digits: ranges such as 1e-8 to 0.1 span decades.
+        least, most = low - DIGITS * abs(low), high + DIGITS * abs(high)
+        inside &= (rows[:, column] >= least) & (rows[:, column] <= most)
     return inside
 
 
