@@ -1,5 +1,6 @@
 """Time and memory of a call, and of the classical solver beside a model."""
 
+import gc
 import time
 from dataclasses import replace
 
@@ -49,6 +50,22 @@ def test_memory_is_known_on_a_gpu_only():
 @pytest.mark.gpu
 def test_memory_on_a_gpu():
     assert peak_memory(lambda: torch.ones(2**20, device="cuda"), "cuda") >= 4 * 2**20
+
+
+def test_the_truth_is_none_of_a_models_memory(make_data, make_surrogate, monkeypatch):
+    """Of the trajectories only the initial states lie on the device while the model answers."""
+    data, held = make_data(samples=4, points=64, frames=9), set()
+
+    def weigh(call, device):
+        found = (each for each in gc.get_objects() if issubclass(type(each), torch.Tensor) and each.device == device)
+        held.update(tuple(each.shape) for each in found)
+
+    monkeypatch.setattr(cost_room, "time_model", lambda call, device: 1.0)
+    monkeypatch.setattr(cost_room, "peak_memory", weigh)
+    asked = Selection(1, tuple(range(9))), torch.device("meta")
+    cost_room.measure_cost(make_surrogate(data), data, data.params, *asked, solver=False)
+    assert (4, 64, 1) in held
+    assert not held & {(4, 9, 64, 1), (4, 8, 64, 1)}
 
 
 @pytest.fixture

@@ -56,19 +56,21 @@ def measure_cost(
     """Time model and solver on the same few trajectories, spread over the data, on the same device."""
     grid, t = selection.grid(data).to(device), selection.times(data).to(device)
     rows = spread(len(data), together(len(data), prod(grid.shape[:-1]), device))
-    u = selection.cut(data.read(rows)).to(device)
+    # The truth is none of the model's memory.
+    u = selection.cut(data.read(rows)).cpu()
+    u0, truth = u[:, 0].to(device), u[:, 1:]
     # Rows are of data, so they index the parameters wherever those lie.
     own = params[rows.to(params.device)].to(device)
 
     def answer() -> Tensor:
-        return surrogate.answer(u[:, 0], grid, t, own)
+        return surrogate.answer(u0, grid, t, own)
 
     seconds = time_model(answer, device) / len(rows)
     cost = {"samples": len(rows), "device": device_name(device), "seconds": seconds}
     cost["peak_memory"] = peak_memory(answer, device)
     notes: list[str] = []
     if solver and has_solver(data):
-        found, notes = _solve(data, rows, u, t, device)
+        found, notes = _solve(data, rows, u0, truth, t, device)
         cost |= found
     return Cost(**cost), notes
 
@@ -129,14 +131,19 @@ def expected_seconds(run: Callable[[Tensor], Any], t: Float[Tensor, " t"], devic
 
 
 def _solve(
-    data: Any, rows: Int[Tensor, " b"], u: Float[Tensor, "b frames *x c"], t: Float[Tensor, " t"], device: torch.device
+    data: Any,
+    rows: Int[Tensor, " b"],
+    u0: Float[Tensor, "b *x c"],
+    truth: Float[Tensor, "b t *x c"],
+    t: Float[Tensor, " t"],
+    device: torch.device,
 ) -> tuple[Mapping[str, float], list[str]]:
     solve = classical_solver(data, rows)
-    expected = expected_seconds(partial(solve, u[:, 0]), t, device)
+    expected = expected_seconds(partial(solve, u0), t, device)
     if expected > LONGEST_SOLVE:
-        points = spell(u.shape[2:-1])
+        points = spell(u0.shape[1:-1])
         return {}, [f"The solver was not timed on {points} points: it would take about {expected:.0f} s."]
     found: list[Tensor] = []
-    seconds = time_once(lambda: found.append(solve(u[:, 0], t)), device) / len(rows)
-    error = nrmse_table(found[0], u[:, 1:], 0).mean().item()
+    seconds = time_once(lambda: found.append(solve(u0, t)), device) / len(rows)
+    error = nrmse_table(found[0], truth.to(device), 0).mean().item()
     return {"solver_seconds": seconds, "solver_nrmse": error}, []
