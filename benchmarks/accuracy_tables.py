@@ -124,10 +124,23 @@ TABLES: dict[str, Callable[[Sequence[Record]], Table]] = {
 
 def alike(records: Iterable[Record]) -> list[list[Record]]:
     """Runs that differ in their seed alone, together, in the order of the cases."""
-    groups: dict[tuple, list[Record]] = {}
+    groups: dict[tuple, list[list[Record]]] = {}
     for each in records:
-        groups.setdefault((*same_budget(each), each["label"]), []).append(each)
-    return [groups[key] for key in sorted(groups, key=lambda key: (_place(key[0]), *map(str, key)))]
+        named_alike = groups.setdefault((*same_budget(each), each["label"]), [])
+        for runs in named_alike:
+            if same_settings(runs[0], each):
+                runs.append(each)
+                break
+        else:
+            named_alike.append([each])
+    ordered = sorted(groups, key=lambda key: (_place(key[0]), *map(str, key)))
+    return [runs for key in ordered for runs in groups[key]]
+
+
+def same_settings(one: Record, other: Record) -> bool:
+    """Whether no setting but the seed differs: a label may be forgotten. What one run is older than does not count."""
+    sections = [(one["config"][name], other["config"][name]) for name in one["config"]]
+    return all(mine[key] == yours[key] for mine, yours in sections for key in mine.keys() & yours.keys() - {"seed"})
 
 
 def same_budget(record: Record) -> tuple:

@@ -44,6 +44,16 @@ def test_runs_of_another_budget_are_another_row():
     assert [row[3] for row in rows] == ["0.0800", "0.1000"]
 
 
+def test_runs_of_other_settings_are_no_seeds_of_one():
+    """Though nobody labelled them; a setting that a run is older than is none."""
+    records = [record(judged(0.08, nu=0.001), seed=seed) for seed in range(4)]
+    for each, options in zip(records, ({}, {"width": 8}, {}, {"width": 8}), strict=True):
+        each["config"] = {"train": each["config"]["train"] | {"seed": each["seed"]}, "model": {"options": options}}
+    records[2]["config"]["train"]["physics"] = 0.0
+    assert [[run["seed"] for run in runs] for runs in tables.alike(records)] == [[0, 2], [1, 3]]
+    assert [row[7] for row in tables.headline(records)[1]] == ["2", "2"]
+
+
 def test_a_model_that_the_paper_has_not_stands_beside_its_best():
     titles, (row,) = tables.headline([record(judged(0.02, nu=0.001), preset="vcnef_plus")])
     shown = dict(zip(titles, row, strict=True))
