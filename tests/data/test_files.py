@@ -161,6 +161,9 @@ def test_a_dataset_may_say_that_its_domain_does_not_close(tmp_path):
     assert not from_arrays(dataset).problem.periodic
     with pytest.raises(ValueError, match=r"The note 'periodic' is 'False'; expected 1 or 0, for all axes together"):
         from_arrays(dataset.assign_attrs(periodic="False"))
+    assert not from_arrays(dataset.assign_attrs(domain="North Sea")).problem.periodic
+    flat = from_arrays(ROOT.random((6, 5, 8, 4, 1)), periodic=False).to_xarray()
+    assert not from_arrays(flat.isel(y=0)).problem.periodic
 
 
 def test_a_name_that_contradicts_the_attributes_is_not_believed(tmp_path):

@@ -176,7 +176,7 @@ def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
         return closed
     ends = np.asarray(attributes["domain"])
     if ends.dtype.kind not in "fiu" or ends.size != 2 * ndim:
-        return {}
+        return closed
     domain = tuple((float(low), float(high)) for low, high in ends.reshape(ndim, 2))
     name = {"name": str(attributes["problem"])} if "problem" in attributes else {}
     return name | {"domain": domain} | closed
