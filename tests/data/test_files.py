@@ -131,6 +131,20 @@ def test_so_are_datasets_beside_the_fields_of_the_benchmark(tmp_path):
     assert open_data(path, params={"g": 1.6}).problem.ranges["g"] == pytest.approx((1.6, 1.6))
 
 
+@pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
+def test_axes_of_length_one_make_a_parameter_no_other_thing(tmp_path, suffix):
+    path, nu = tmp_path / f"own{suffix}", ROOT.random((10, 1))
+    if suffix == ".npz":
+        np.savez(path, u=ROOT.random((10, 5, 8, 1)), nu=nu, g=np.array([9.81]), h=np.ones((1, 1)))
+    else:
+        write_benchmark(path)
+        with h5py.File(path, "a") as file:
+            file["nu"], file["g"], file["h"], file["none"] = nu, [9.81], np.ones((1, 1)), h5py.Empty("f4")
+    data = open_data(path)
+    table = dict(zip(data.problem.parameters, data.params.T.tolist(), strict=True))
+    assert table == {"nu": pytest.approx(nu[:, 0].tolist()), "g": pytest.approx([9.81] * 10), "h": [1.0] * 10}
+
+
 def test_a_gas_may_have_a_viscosity_for_each_sample(tmp_path):
     path, eta = tmp_path / "own.hdf5", ROOT.random(10)
     write_benchmark(path, scalar=False)

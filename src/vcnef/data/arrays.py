@@ -137,6 +137,11 @@ def make_params(params: Mapping[str, Any], samples: int) -> tuple[tuple[str, ...
     return tuple(params), torch.stack(columns, dim=1) if columns else torch.zeros(samples, 0)
 
 
+def one_or_each(array: Any, samples: int) -> bool:
+    """Whether it holds one number or one per sample. Axes of length one do not count: MATLAB writes them."""
+    return [n for n in array.shape if n != 1] in ([], [samples])
+
+
 def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
     """The grid `[*x D]` and its box, from axes, from a whole grid, or of the unit box when nothing is given.
 

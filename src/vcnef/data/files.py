@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from vcnef.data.arrays import from_arrays, make_grid, make_params, noted_periodic
+from vcnef.data.arrays import from_arrays, make_grid, make_params, noted_periodic, one_or_each
 from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source
@@ -124,13 +124,13 @@ def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, sam
     named = {name: arrays["params"][:, i] for i, name in enumerate(problem.parameters)} if problem else {}
     for name in [each for each in arrays if each not in ARRAYS]:
         values = arrays[name]
-        if name in MEANT or values.shape not in ((), (samples,)) or values.dtype.kind not in "fiu":
+        if name in MEANT or not one_or_each(values, samples) or values.dtype.kind not in "fiu":
             hint = f"Did you mean {MEANT[name]!r}?" if name in MEANT else nearest(name, ARRAYS)
             raise ValueError(
                 f"has an array {name!r} of shape {values.shape}, which is none of {', '.join(ARRAYS)} and no "
                 f"parameter, one number or {samples}.{hint and ' '}{hint} Rename it, or leave it out."
             )
-        named[name] = values
+        named[name] = values.ravel()
     return named
 
 

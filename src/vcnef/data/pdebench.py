@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vcnef.data.arrays import box, make_params
+from vcnef.data.arrays import box, make_params, one_or_each
 from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
 from vcnef.data.names import FileName, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
@@ -168,8 +168,8 @@ def _first_generation(problem: Problem) -> dict[str, str]:
 def _params_beside(file: h5py.File, samples: int) -> dict[str, np.ndarray]:
     """Datasets of one number, or one for each trajectory, that the layout does not know: parameters by their names."""
     others = {key: each for key, each in file.items() if key not in LAYOUT and isinstance(each, h5py.Dataset)}
-    shapes = ((), (samples,))
-    return {key: np.asarray(each) for key, each in others.items() if each.shape in shapes and each.dtype.kind in "fiu"}
+    found = {key: each for key, each in others.items() if each.dtype.kind in "fiu" and each.size is not None}
+    return {key: np.ravel(each) for key, each in found.items() if one_or_each(each, samples)}
 
 
 def _values(
