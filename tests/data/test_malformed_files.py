@@ -266,11 +266,14 @@ def test_files_that_do_not_go_together(tmp_path, change, message):
         ({"periodic": False}, "only one of them is periodic"),
         ({"domain": ((0.0, 1.0625),)}, r"their domains are \(\(0.0, 1.0625\),\) and \(\(0.0, 1.0\),\)"),
         ({"name": "kdv"}, "they are of kdv and burgers"),
+        ({"units": {"u": "km/h", "t": "s"}}, "u is in km/h and m/s"),
+        ({"units": {"t": "s since 2001-01-01"}}, None),
         ({"name": "second"}, None),  # as the file is called
     ],
 )
 def test_files_of_other_problems(tmp_path, make_data, change, message):
     data = make_data("burgers")
+    data = replace(data, problem=replace(data.problem, units={"u": "m/s", "t": "s since 2000-01-01"}))
     first = data.save(tmp_path / "first.hdf5")
     second = replace(data, problem=replace(data.problem, **change)).save(tmp_path / "second.hdf5")
     if message is None:

@@ -64,6 +64,11 @@ def _differences(other: Source, first: Source) -> Iterator[str]:
             yield f"they have {' and '.join(sides)} {what}"
         elif not _close(here, there):
             yield f"their {what} differ, by up to {float((here - there).abs().max()):.3g}"
+    for what, unit in got.units.items():
+        # Hours are hours, whichever day they are counted from.
+        here, there = (each.partition(" since ")[0] for each in (unit, expected.units.get(what, unit)))
+        if here != there:
+            yield f"{what} is in {here} and {there}"
     if got.periodic != expected.periodic:
         yield "only one of them is periodic"
     if not _close(torch.tensor(got.domain), torch.tensor(expected.domain)):
