@@ -1,5 +1,6 @@
 """The generator: what it makes, what it redraws, and that files do not depend on how a run went."""
 
+import fcntl
 import hashlib
 import os
 import signal
@@ -16,6 +17,7 @@ import torch
 
 from vcnef.data import generate
 from vcnef.data import open as open_data
+from vcnef.data.writer import TrajectoryWriter
 
 SCRIPT = Path(__file__).with_name("decaying_waves.py")
 DecayingWaves = run_path(str(SCRIPT))["DecayingWaves"]
@@ -174,6 +176,16 @@ def test_processes_share_a_run_and_give_the_same_bytes(tmp_path, monkeypatch):
         monkeypatch.setenv("RANK", rank)
         make_script_data(shared)
     assert digest(shared) == digest(alone)
+
+
+def test_a_process_may_look_while_another_one_finishes(tmp_path):
+    make_script_data(tmp_path / "shared.hdf5")
+    writer = TrajectoryWriter(tmp_path / "shared.hdf5")
+    with h5py.File(writer.path) as file:
+        attempts = file["attempts"][()]
+    with writer.path.open("r+b") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)  # as HDF5 does
+        assert np.array_equal(writer.attempts(), attempts)
 
 
 def test_files_are_not_overwritten_and_not_mixed(tmp_path):

@@ -36,6 +36,7 @@ class TrajectoryWriter:
             self._offsets = [dataset.id.get_offset() for dataset in fields]
             self._row_bytes = 4 * int(np.prod(fields[0].shape[1:]))
             self._attempts_offset = file["attempts"].id.get_offset()
+            self._rows = len(file["attempts"])
 
     def write(self, first: int, u: Tensor, attempts: Sequence[int] | None = None) -> None:
         """Write `u [rows t *x c]` from row `first` on; `attempts` says how often each row had to be drawn again."""
@@ -51,8 +52,8 @@ class TrajectoryWriter:
 
     def attempts(self) -> np.ndarray:
         """Per row: -1 not made yet, otherwise how often it was drawn again because it was not finite."""
-        with h5py.File(self.path, "r") as file:
-            return file["attempts"][()]
+        # As bytes, since another process may be in `finish`, which locks the file.
+        return np.fromfile(self.path, dtype=np.int8, count=self._rows, offset=self._attempts_offset)
 
     def finish(self) -> None:
         """Sum up a complete file in its attributes; harmless when done twice."""
