@@ -109,6 +109,15 @@ def test_states_of_rest_have_a_unit_too(make_data):
         assert units.params(resting.params).isfinite().all()
 
 
+def test_rounding_is_no_range_of_a_parameter(make_data):
+    """States of the same strength have the same viscosity in their own units, but for the last digits."""
+    data = make_data()
+    strength = data.u[:, :1].square().mean(dim=2, keepdim=True).sqrt()
+    equal = replace(data, u=data.u / strength)
+    units = Scaling.fit(equal, own_time=True).units(equal.u[:, 0], equal.params)
+    assert units.params(equal.params).abs().max() < 1e-6
+
+
 def test_unknown_equations_are_refused():
     with pytest.raises(ValueError, match=r"own_time is known for advection, burgers, cns1d, .*; the data are 'mine'"):
         OwnTime.of(Problem("mine", ("u",)))

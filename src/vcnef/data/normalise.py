@@ -92,7 +92,8 @@ class ParameterScale:
         ends = torch.tensor([list(pair) for pair in ranges.values()], dtype=torch.float64).reshape(-1, 2)
         ends = torch.where(torch.tensor(log, dtype=torch.bool)[:, None], ends.clamp_min(1e-300).log10(), ends)
         low, high = ends.unbind(dim=1)
-        half = torch.where(high > low, (high - low) / 2, 1.0)
+        # A range of rounding alone, as values in samples' own units have it, is one value: it would be blown up.
+        half = torch.where(high - low > 1e-5 * low.abs().maximum(high.abs()), (high - low) / 2, 1.0)
         return cls(tuple(((low + high) / 2).tolist()), tuple(half.tolist()), log)
 
     def scale(self, params: Float[Tensor, "*b p"]) -> Float[Tensor, "*b p"]:
