@@ -84,6 +84,16 @@ def test_a_moving_observer_sees_burgers(make_data):
         assert torch.allclose(u[sample, ..., 0], wave(data.t[:, None], data.grid[:, 0], speed), atol=1e-4)
 
 
+def test_a_moving_observer_goes_at_the_least_speed_and_at_multiples_of_it(make_data):
+    data = make_data("burgers", samples=64, frames=11, points=48)
+    with pytest.raises(ValueError, match=r"the least is 0.208333\."):
+        Galilean(0.1).bind(setting(data))
+    assert Galilean(0.208333).bind(setting(data))
+    data = make_data("burgers", samples=64, frames=11, points=100)  # 0.6 / 0.1 is 5.999…
+    boost = (transformed(data, Galilean(speed=0.6)) - data.u).mean(dim=(1, 2, 3))
+    assert boost.max().item() == pytest.approx(0.6, abs=1e-4)
+
+
 def test_a_moving_observer_starts_at_the_sample_s_own_frame(make_data):
     data = make_data("cns2d", points=8, samples=3)
     apply = Galilean(speed=2.0).bind(setting(data))

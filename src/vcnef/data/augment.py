@@ -150,15 +150,16 @@ class Galilean:
             raise ValueError("Galilean needs equally spaced times; these are not.")
         step = float(setting.t.double().diff().mean())
         quanta = [gap / step for gap in spacing(setting.grid)]
-        if self.speed < max(quanta):
+        # Rounding takes no cell away: 0.3 is three times 0.1, and the least speed that is named below will do.
+        most = [int(self.speed / quantum + 1e-4) for quantum in quanta]
+        if min(most) < 1:
             least = max(quanta)
             raise ValueError(f"Galilean has speed {self.speed:g}; on this grid and these times the least is {least:g}.")
-        return partial(self._apply, list(zip(_velocity_channels(setting.problem), quanta, strict=True)))
+        return partial(self._apply, list(zip(_velocity_channels(setting.problem), quanta, most, strict=True)))
 
-    def _apply(self, axes: list[tuple[int, float]], u: Tensor, frames: Tensor, generator: torch.Generator) -> Tensor:
+    def _apply(self, axes: list[tuple[int, float, int]], u: Tensor, frames: Tensor, generator: Any) -> Tensor:
         elapsed = send(frames - frames[:, :1], u.device)
-        for axis, (channel, quantum) in enumerate(axes):
-            most = int(self.speed / quantum)
+        for axis, (channel, quantum, most) in enumerate(axes):
             cells = send(torch.randint(-most, most + 1, (len(u), 1), generator=generator), u.device)
             boost = _per_sample(cells[:, 0] * quantum, u) * (torch.arange(u.shape[-1], device=u.device) == channel)
             u = _roll(u, axis + 2, cells * elapsed) + boost
