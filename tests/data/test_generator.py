@@ -202,6 +202,14 @@ def test_files_are_not_overwritten_and_not_mixed(tmp_path):
         generate(DecayingWaves(), samples=1, device="cpu", params={"rate": [1.0, 2.0]}, out=tmp_path / "b.hdf5")
 
 
+def test_numbers_of_numpy_are_resumed_as_any_others(tmp_path):
+    sizes = {"samples": 4, "seed": 5, "batch": 2, "resolution": 16, "store_stride": 2}
+    for number in (np.int64, int):
+        same = {name: number(size) for name, size in sizes.items()}
+        [path] = generate(DecayingWaves(), out=tmp_path / "decay.hdf5", resume=True, device="cpu", **same)
+    assert open_data(path).attributes["recipe"]["samples"] == 4
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
@@ -30,20 +30,20 @@ ATTEMPTS = 8
 def generate(
     name: str | Equation,
     *,
-    samples: int,
+    samples: SupportsIndex,
     params: Mapping[str, Any] | None = None,
-    seed: int = 0,
+    seed: SupportsIndex = 0,
     device: torch.device | str | None = None,
     out: str | Path | None = None,
     generation: str = "documented",
     resume: bool = False,
     progress: Progress | None = None,
-    resolution: int | None = None,
+    resolution: SupportsIndex | None = None,
     t: Sequence[float] | np.ndarray | None = None,
     frames: int | None = None,
     horizon: float | None = None,
-    batch: int | None = None,
-    store_stride: int = 1,
+    batch: SupportsIndex | None = None,
+    store_stride: SupportsIndex = 1,
     **initial: Any,
 ) -> Trajectories | list[Path]:
     """Trajectories of an equation ("advection", "burgers", "cns1d", "cns2d", "cns3d") from random initial states.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import log
-from typing import Any, Protocol, runtime_checkable
+from operator import index
+from typing import Any, Protocol, SupportsIndex, runtime_checkable
 
 import numpy as np
 import torch
@@ -99,21 +100,24 @@ class Recipe:
 def plan(
     equation: Equation,
     *,
-    samples: int,
+    samples: SupportsIndex,
     params: Mapping[str, Any] | None,
     generation: str,
     device: str,
     initial: Mapping[str, Any],
-    resolution: int | None = None,
+    resolution: SupportsIndex | None = None,
     t: Sequence[float] | None = None,
     frames: int | None = None,
     horizon: float | None = None,
-    seed: int = 0,
-    batch: int | None = None,
-    store_stride: int = 1,
+    seed: SupportsIndex = 0,
+    batch: SupportsIndex | None = None,
+    store_stride: SupportsIndex = 1,
 ) -> list[Recipe]:
     """One recipe for each value of the parameters, checked; what is not given is the equation's own default."""
     resolution = equation.resolution if resolution is None else resolution
+    # NumPy's numbers would be noted as text, which is not what a resumed run has.
+    samples, resolution, store_stride, seed = map(index, (samples, resolution, store_stride, seed))
+    batch = None if batch is None else index(batch)
     _check_sizes(samples, resolution, store_stride, batch, seed)
     times = _times(equation, t, frames, horizon)
     values = _values(equation, params or {})
