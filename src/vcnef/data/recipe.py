@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from vcnef.data.names import Value, public_name
+from vcnef.data.precision import check_resolved
 from vcnef.grid import axes, cell_centres
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
@@ -139,8 +140,9 @@ def _times(
         if frames is not None or horizon is not None:
             raise ValueError("Output times are given twice; give either t, or frames and horizon.")
         times = np.asarray(t, dtype=np.float64)
-        if times.ndim != 1 or len(times) < 2 or times[0] != 0 or not (np.diff(times) > 0).all():
-            raise ValueError(f"t is {t}; expected two or more ascending times, the first of them 0.")
+        if times.ndim != 1 or len(times) < 2 or times[0] != 0 or not (np.diff(times) > 0).all() or np.isinf(times[-1]):
+            raise ValueError(f"t is {t}; expected two or more ascending, finite times, the first of them 0.")
+        check_resolved(torch.from_numpy(times), "t")
         return tuple(times.tolist())
     frames = equation.frames if frames is None else frames
     horizon = equation.horizon if horizon is None else float(horizon)
