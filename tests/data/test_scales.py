@@ -52,6 +52,13 @@ def test_a_constant_channel_is_only_shifted(make_data):
     assert Normaliser.fit(data).normalise(data.u)[..., 2].abs().max() < 1e-5
 
 
+@pytest.mark.parametrize("value", [1.0, 7.0])
+def test_rounding_does_not_make_a_constant_channel_change_in_its_logarithm(make_data, value):
+    data = make_data("cns1d")
+    data.u[..., 0] = value * (1 + 1e-7 * data.u[..., 0])
+    assert Normaliser.fit(data, ("density",)).normalise(data.u)[..., 0].abs().max() < 1e-5
+
+
 def test_a_small_unit_makes_no_channel_constant(make_data):
     data = make_data("cns1d")
     u = data.u - data.u.mean()

@@ -53,8 +53,10 @@ class Normaliser:
             squares += values.square().sum(dim=0)
         mean = total / count
         std = (squares / count - mean.square()).clamp_min(0.0).sqrt()
-        # A channel that never changes is shifted only; single precision would otherwise blow up its noise.
-        std = torch.where(std > 1e-6 * mean.abs(), std, 1.0)
+        # A channel that never changes is shifted only; single precision would otherwise blow up its noise, which a
+        # logarithm near 0, that of a value near 1, has too.
+        size = torch.where(in_log, mean.abs().clamp_min(1.0), mean.abs())
+        std = torch.where(std > 1e-6 * size, std, 1.0)
         return cls(channels, mean.float(), std.float(), in_log)
 
     def normalise(self, u: Float[Tensor, "*n c"]) -> Float[Tensor, "*n c"]:
