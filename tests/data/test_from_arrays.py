@@ -172,6 +172,24 @@ def test_coordinates_of_all_axes_or_of_none():
     assert from_arrays(array, x=(np.arange(4.0), np.arange(4.0))).problem.domain == ((-0.5, 3.5), (-0.5, 3.5))
 
 
+@pytest.mark.parametrize(
+    ("name", "dims", "dim"),
+    [("seconds", ("t",), "t"), ("time", ("t",), "t"), ("lon", ("x",), "x"), ("r", ("x", "y"), "x")],
+)
+def test_coordinates_of_another_name_are_not_lost_for_the_default_ones(name, dims, dim):
+    bare = xr.DataArray(np.ones((3, 5, 4, 4)), dims=("sample", "t", "x", "y"), name="u")
+    shape = [bare.sizes[each] for each in dims]
+    values = np.arange(np.prod(shape)).reshape(shape)
+    array = bare.assign_coords({name: (dims, values)})
+    sentence = rf"no coordinate {dim}, but {name} in its place. Name what it is with array.assign_coords\({dim}=...\)"
+    for labelled in (array, array.to_dataset()):
+        with pytest.raises(ValueError, match=sentence):
+            from_arrays(labelled)
+    axes = {each: np.arange(4.0) for each in "xy"}
+    assert len(from_arrays(array.assign_coords(t=np.arange(5.0), **axes)).t) == 5
+    assert len(from_arrays(array, t=np.arange(5.0), x=tuple(axes.values())).t) == 5
+
+
 ONES = np.ones((3, 5, 4, 1))
 
 

@@ -30,7 +30,7 @@ NUMBERS = "fiu"
 
 def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     """Trajectories of a `DataArray` or `Dataset`; what is given joins its parameters and replaces the rest."""
-    labels = unpack(labelled, given["x"])
+    labels = unpack(labelled, given["x"], given["t"])
     params = {**labels["params"], **by_name(given["params"])}
     told = {key: value for key, value in given.items() if value is not None}
     data = from_arrays(**(labels | told | {"params": params}))
@@ -44,8 +44,8 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
 
 
-def unpack(labelled: Any, x: Any = None) -> dict[str, Any]:
-    """The arguments of `from_arrays` that labelled data hold: u in our layout, and coordinates but for a given `x`."""
+def unpack(labelled: Any, x: Any = None, t: Any = None) -> dict[str, Any]:
+    """The arguments of `from_arrays` that labelled data hold: u in our layout, and coordinates but for given ones."""
     array = fields_of(labelled) if isinstance(labelled, xr.Dataset) else labelled
     array = array.rename({dim: SYNONYMS[dim] for dim in array.dims if dim in SYNONYMS})
     scattered = POINT in array.dims
@@ -58,6 +58,7 @@ def unpack(labelled: Any, x: Any = None) -> dict[str, Any]:
             f"some of x, y, z, or {POINT} with x, y, z as coordinates over it. Rename them with array.rename(...)."
         )
     _check_axes(array, known)
+    _check_labels(array, {TIME: t} if scattered else {TIME: t} | dict.fromkeys(space, x))
     missing = [dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims]
     ordered = array.expand_dims(missing).transpose(SAMPLE, TIME, *space, CHANNEL)
     labels: dict[str, Any] = {"u": ordered.values, "t": None, "x": points_of(ordered, known) if x is None else x}
@@ -87,6 +88,18 @@ def _check_axes(array: xr.DataArray, space: tuple[str, ...]) -> None:
         raise ValueError(
             f"The labelled array has the space axes {', '.join(space)}; expected {', '.join(SPACE[: len(space)])}. "
             f"Rename them with array.{'.'.join(steps)}."
+        )
+
+
+def _check_labels(array: xr.DataArray, given: Mapping[str, Any]) -> None:
+    """Refuse to take default times or points where coordinates of another name lie along those dimensions."""
+    without = {dim for dim, values in given.items() if values is None and dim not in array.coords}
+    numbers = {str(name): each for name, each in array.coords.items() if each.dtype.kind in NUMBERS + "mM"}
+    if lost := [name for name, each in numbers.items() if each.dims and without.issuperset(each.dims)]:
+        dim = array[lost[0]].dims[0]
+        raise ValueError(
+            f"The labelled array has no coordinate {dim}, but {', '.join(lost)} in its place. Name what it is with "
+            f"array.assign_coords({dim}=...), or leave out what is none with array.drop_vars({lost})."
         )
 
 
