@@ -279,6 +279,12 @@ def test_extrapolation_is_said(make_surrogate, doubt):
         make_surrogate().predict(**{"u0": np.ones((1, 8, 1)), **QUESTION, **change})
 
 
+def test_the_lower_end_of_decades_is_an_end(make_surrogate):
+    surrogate = make_surrogate(spread=(1e-8, 0.1))
+    with pytest.warns(UserWarning, match="nu is 1e-09; the surrogate was trained on 1e-08 to 0.1"):
+        surrogate.predict(np.ones((1, 8, 1)), 1.0, {"nu": 1e-9})
+
+
 @pytest.mark.parametrize(
     ("model", "options", "right", "wrong"),
     [

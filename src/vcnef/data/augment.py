@@ -157,7 +157,9 @@ class Galilean:
             raise ValueError(f"Galilean has speed {self.speed:g}; on this grid and these times the least is {least:g}.")
         return partial(self._apply, list(zip(_velocity_channels(setting.problem), quanta, most, strict=True)))
 
-    def _apply(self, axes: list[tuple[int, float, int]], u: Tensor, frames: Tensor, generator: Any) -> Tensor:
+    def _apply(
+        self, axes: list[tuple[int, float, int]], u: Tensor, frames: Tensor, generator: torch.Generator
+    ) -> Tensor:
         elapsed = send(frames - frames[:, :1], u.device)
         for axis, (channel, quantum, most) in enumerate(axes):
             cells = send(torch.randint(-most, most + 1, (len(u), 1), generator=generator), u.device)

@@ -33,8 +33,9 @@ def doubts(
 def _about_params(question: Question, problem: Problem) -> dict[str, str]:
     said = {}
     for name, (low, high) in problem.ranges.items():
-        column, room = question.params[:, problem.parameters.index(name)], 1e-5 * max(abs(low), abs(high))
-        if ((column < low - room) | (column > high + room)).any():
+        column = question.params[:, problem.parameters.index(name)]
+        # Of each end its own digits: ranges such as 1e-8 to 0.1 span decades.
+        if ((column < low - 1e-5 * abs(low)) | (column > high + 1e-5 * abs(high))).any():
             asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
             trained = f"the surrogate was trained on {low:g} to {high:g}"
             said[name] = f"{name} is {asked}; {trained}. Its answer is extrapolated."
