@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from sys import float_info
 from typing import Any
 
+from vcnef.explorer.grids import FEWEST_POINTS, MOST_POINTS, Grids
 from vcnef.explorer.states import NAMES, Shape
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
-POINTS = {1: 256, 2: 64, 3: 16}
-"""Along an axis, where a question does not say."""
-MOST_POINTS = 4096
-"""Along an axis of a line; the sides of squares and boxes are bounded by what follows."""
 MOST_TIMES = 512
 MOST_VALUES = 2**22
 """Points · times of one answer."""
@@ -32,7 +30,7 @@ UNKNOWN = 1e5
 
 @dataclass(frozen=True)
 class Ask:
-    """A trajectory to be shown: `times` of them from 0 to `last`, on `points` cells along each axis."""
+    """A trajectory to be shown: `times` of them from 0 to `last`, on `points` cells along the first axis."""
 
     model: int
     shape: Shape
@@ -60,15 +58,16 @@ def parameter_bounds(name: str, problem: Problem, *, solver: bool) -> tuple[floa
 
 
 def read_ask(
-    asked: Mapping[str, Any], number: int, problem: Problem, horizon: float, size: float, *, solver: bool
+    asked: Mapping[str, Any], number: int, problem: Problem, grids: Grids, horizon: float, size: float, *, solver: bool
 ) -> Ask:
     """The question in a page's JSON; `size` is the largest value that the fields had in training."""
     _check_names(asked, ("model", "state", "params", "last", "times", "points", "page", "format"), "question")
-    points = _whole(asked.get("points", POINTS[problem.ndim]), "points", 8, MOST_POINTS)
+    points = _whole(asked.get("points", grids.start), "points", FEWEST_POINTS, MOST_POINTS)
     times = _whole(asked.get("times", 41), "times", 2, MOST_TIMES)
-    if points**problem.ndim * times > MOST_VALUES:
+    values = prod(grids.sides(points)) * times
+    if values > MOST_VALUES:
         raise ValueError(
-            f"{points} points along {problem.ndim} axes at {times} times are {points**problem.ndim * times} values; "
+            f"{points} points along {problem.ndim} axes at {times} times are {values} values; "
             f"at most {MOST_VALUES} are answered. Ask for fewer points or times."
         )
     last = _number(asked.get("last", horizon), "last")

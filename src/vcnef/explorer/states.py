@@ -38,16 +38,16 @@ class Shape:
 
 
 def make_state(
-    shape: Shape, problem: Problem, ranges: Ranges, known: Equation | None, points: int
+    shape: Shape, problem: Problem, ranges: Ranges, known: Equation | None, points: int | Sequence[int]
 ) -> Float[Tensor, "1 *x c"]:
-    """The initial state on `points` cells along each axis."""
+    """The initial state on so many cells along each axis."""
     parts = _parts(problem.ndim, points)
     if shape.preset == RANDOM and known is not None:
         u0 = known.initial_states([0], seed=shape.seed, resolution=points, dtype=torch.float64)[0]
     else:
         u0 = torch.stack([_plain(shape, parts, ranges, channel, problem) for channel in problem.channels], dim=-1)
     for channel, values in shape.drawn.items():
-        u0[..., problem.channels.index(channel)] = _resample(values, points, problem.periodic)
+        u0[..., problem.channels.index(channel)] = _resample(values, len(u0), problem.periodic)
     for channel, amplitudes in shape.modes.items():
         for number, amplitude in enumerate(amplitudes, start=1):
             u0[..., problem.channels.index(channel)] += amplitude * _waves(parts, number)
@@ -73,7 +73,7 @@ def _plain(
     return middle + PART * half * values
 
 
-def _parts(ndim: int, points: int) -> Float[Tensor, "*x D"]:
+def _parts(ndim: int, points: int | Sequence[int]) -> Float[Tensor, "*x D"]:
     """Coordinates as parts of the domain, between 0 and 1."""
     return cell_centres(((0.0, 1.0),) * ndim, points, dtype=torch.float64)
 

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.explorer.grids import Grids, find_grids
 from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_ask
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
@@ -49,19 +50,20 @@ class Workbench:
             _check_explorable(name, surrogate)
         self.names, self.surrogates = list(surrogates), list(surrogates.values())
         self.equations = [find_equation(each) for each in self.surrogates]
+        self.grids = [find_grids(each) for each in self.surrogates]
         self._predicting, self._solving = Turns(), Turns()
         self._predictions, self._solutions = _Memory(), _Memory()
 
     def models(self) -> list[dict[str, Any]]:
         """What a page needs to know of each model."""
-        rows = zip(self.names, self.surrogates, self.equations, strict=True)
-        return [_describe(name, surrogate, known) for name, surrogate, known in rows]
+        rows = zip(self.names, self.surrogates, self.equations, self.grids, strict=True)
+        return [_describe(*row) for row in rows]
 
     def read(self, asked: Mapping[str, Any]) -> Ask:
         number = model_number(asked, len(self.surrogates))
         surrogate = self.surrogates[number]
         ends = [abs(end) for pair in _fields(surrogate).values() for end in pair]
-        known = {"horizon": surrogate.scaling.horizon, "size": max([1.0, *ends])}
+        known = {"grids": self.grids[number], "horizon": surrogate.scaling.horizon, "size": max([1.0, *ends])}
         return read_ask(asked, number, surrogate.problem, **known, solver=self.equations[number] is not None)
 
     def predict(self, ask: Ask) -> Answer:
@@ -93,9 +95,9 @@ class Workbench:
 
     def _question(self, ask: Ask) -> Question:
         surrogate, known = self.surrogates[ask.model], self.equations[ask.model]
-        u0 = make_state(ask.shape, surrogate.problem, _fields(surrogate), known, ask.points)
+        sides = self.grids[ask.model].sides(ask.points)
+        u0 = make_state(ask.shape, surrogate.problem, _fields(surrogate), known, sides)
         t = torch.linspace(0.0, ask.last, ask.times, dtype=torch.float64).float()
-        sides = (ask.points,) * surrogate.problem.ndim
         grid = usual_points(surrogate.problem, surrogate.provenance, sides)
         return read_question(surrogate.problem, u0, t, dict(ask.params), grid)
 
@@ -181,7 +183,7 @@ def _fields(surrogate: Surrogate) -> dict[str, list[float]]:
     return surrogate.provenance.get("field_ranges", {})
 
 
-def _describe(name: str, surrogate: Surrogate, known: Equation | None) -> dict[str, Any]:
+def _describe(name: str, surrogate: Surrogate, known: Equation | None, grids: Grids) -> dict[str, Any]:
     problem = surrogate.problem
     middles = {channel: level(channel, _fields(surrogate)) for channel in problem.channels}
     unasked = sorted(set(known.defaults) - set(problem.parameters)) if known else []
@@ -200,6 +202,7 @@ def _describe(name: str, surrogate: Surrogate, known: Equation | None) -> dict[s
         "solver": known is not None,
         "assumed": {each: known.defaults[each] for each in unasked} if known else {},
         "presets": list(NAMES),
+        **grids.describe(),
     }
 
 

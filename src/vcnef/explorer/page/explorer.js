@@ -1,7 +1,6 @@
 // The explorer's page: controls make a question, the server answers, canvases show it. No library, no network.
 
 const find = id => document.getElementById(id);
-const POINTS = {1: [64, 128, 256, 512, 1024], 2: [16, 32, 64, 96, 128], 3: [8, 16, 24, 32]};
 const TIMES = {1: [11, 21, 41, 81, 161], 2: [5, 11, 21, 41], 3: [5, 11, 21]};
 const POWER = {1: "", 2: "²", 3: "³"};
 const MODES = 4;
@@ -45,7 +44,7 @@ function question() {
   for (const {name} of model.parameters) params[name] = Number(find(`parameter-${name}`).value);
   return {
     model: models.indexOf(model), page, params, state: structuredClone(shape),
-    points: POINTS[model.ndim][find("points").value],
+    points: grid()[0],
     times: Number(find("times").value), last: Number(find("last").value),
   };
 }
@@ -121,8 +120,8 @@ function choose(number) {
   model.presets.forEach(name => option(find("preset"), name));
   find("preset").value = shape.preset;
   find("channel-row").hidden = model.channels.length === 1;
-  find("points").max = POINTS[model.ndim].length - 1;
-  find("points").value = model.ndim === 1 ? 2 : 1;
+  find("points").max = model.grids.length - 1;
+  find("points").value = model.grid;
   TIMES[model.ndim].forEach(count => option(find("times"), count, `${count} frames`));
   find("times").value = {1: 41, 2: 11, 3: 5}[model.ndim];
   [0.5, 1, 1.5, 2].forEach(part => {
@@ -190,6 +189,8 @@ function mode(k) {
   return row;
 }
 
+const grid = () => model.grids[find("points").value];
+const spell = sides => sides.every(side => side === sides[0]) ? sides[0] + POWER[sides.length] : sides.join("×");
 const channel = () => model.channels[Math.max(0, find("channel").selectedIndex)];
 
 function showShape() {
@@ -205,7 +206,7 @@ function showShape() {
   find("reset").textContent = shape.drawn[name] ? "Remove what was drawn" : "Remove the waves";
   find("seed-row").hidden = shape.preset !== "random";
   find("modes-hint").textContent = `Add sine waves to ${name}:`;
-  find("points-value").textContent = POINTS[model.ndim][find("points").value] + POWER[model.ndim];
+  find("points-value").textContent = spell(grid());
 }
 
 function fitTime() {
