@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
+from math import pi
 from threading import Event, Thread
 
 import pytest
@@ -106,3 +107,16 @@ def test_the_solver_is_of_the_generation_that_made_the_data(surrogates):
     assert generation() == "documented"
     assert generation(generated={"generation": "2022"}) == "2022"
     assert generation(generated={"generation": "documented"}) == "documented"
+
+
+@pytest.mark.parametrize(
+    ("trained", "start"), [((0.01, 0.5), 0.0707), ((0.01 / pi, 0.01 / pi), 0.01 / pi), ((1231.0, 1234.0), 1232)]
+)
+def test_parameters_begin_among_those_of_training(surrogates, trained, start):
+    surrogate = copy(surrogates["heat"])
+    surrogate.problem = replace(surrogate.problem, ranges={"kappa": trained})
+    bench = Workbench({"heat": surrogate})
+    (kappa,) = bench.models()[0]["parameters"]
+    assert kappa["start"] == start
+    answer = bench.predict(bench.read({"params": {"kappa": kappa["start"]}, "points": 8, "times": 2}))
+    assert not [words for words in answer.warnings if "kappa" in words]

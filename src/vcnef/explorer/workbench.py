@@ -224,6 +224,12 @@ def _slider(name: str, problem: Problem, *, solver: bool) -> dict[str, Any]:
         "trained": trained,
         "low": ends[0],
         "high": ends[1],
-        "start": start,
+        "start": _rounded(start, low, high),
         "logarithmic": logarithmic,
     }
+
+
+def _rounded(value: float, low: float, high: float) -> float:
+    """To three digits, or as many as keep it between both ends: of a single value, all that it has."""
+    shorter = (float(f"{value:.{digits}g}") for digits in range(3, 17))
+    return next((each for each in shorter if low <= each <= high), min(max(value, low), high))

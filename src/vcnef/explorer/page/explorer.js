@@ -154,11 +154,13 @@ function parameter({name, trained, low, high, start, logarithmic}) {
   slider.id = `slider-${name}`;
   box.id = `parameter-${name}`;
   box.setAttribute("aria-label", `${name}, exact value`);
-  box.value = Number(start.toPrecision(3));
+  // Three digits of what the slider spans, which may be a small part of the values.
+  const digits = 3 + Math.max(0, Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high)) / (high - low))));
+  box.value = start;
   slider.value = place(start);
   slider.setAttribute("aria-valuetext", box.value);
   slider.addEventListener("input", () => {
-    box.value = Number(value(Number(slider.value)).toPrecision(3));
+    box.value = Number(value(Number(slider.value)).toPrecision(digits));
     slider.setAttribute("aria-valuetext", box.value);
     ask();
   });
