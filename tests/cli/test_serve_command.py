@@ -1,12 +1,15 @@
 """`vcnef serve` as a process of its own: it says where it is, answers there, and stops when told."""
 
+import http.client
 import json
 import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from functools import partial
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -50,6 +53,11 @@ def test_serve_and_stop(run):
             with urllib.request.urlopen(url + "api/models", timeout=30) as reply:
                 (model,) = json.load(reply)
             assert model["name"] == "tiny"
+            # Stopped in the middle of a computation.
+            asked = json.dumps({"params": {"nu": 0.05}, "points": 4096, "times": 512})
+            waiting = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
+            waiting.request("POST", "/api/predict", asked, {"Content-Type": "application/json"})
+            time.sleep(0.3)
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 0
             assert (process.stdout.read(), process.stderr.read()) == ("Stopped.\n", "")

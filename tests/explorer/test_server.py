@@ -5,6 +5,7 @@ import json
 import re
 import socket
 from contextlib import ExitStack
+from threading import Event, Thread
 
 import pytest
 
@@ -146,6 +147,31 @@ def test_a_failure_inside_is_one_sentence(client, server, monkeypatch):
 
     monkeypatch.setattr(server.workbench, "predict", fail)
     assert client.ask("/api/predict") == (500, {"error": "The computation failed: sizes do not match"})
+
+
+def test_an_answer_under_way_is_waited_for_and_none_begins_after_the_end(client, surrogates):
+    begun, go = Event(), Event()
+
+    def slow(ask):
+        begun.set()
+        go.wait(10)
+        raise ValueError("late")
+
+    with ExplorerServer(Workbench(surrogates), port=0) as server:
+        server.workbench.predict = slow
+        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        client = type(client)(server)
+        asker = Thread(target=client.ask, args=("/api/predict",), daemon=True)
+        asker.start()
+        assert begun.wait(5)
+        assert not server.answering.stop(0.01)
+        go.set()
+        assert server.answering.stop(5)
+        asker.join(5)
+        status, _, content = client.request("GET", "/api/models")
+        assert status == 503
+        assert json.loads(content)["error"].startswith("The explorer has been stopped")
+        server.shutdown()
 
 
 def test_a_port_that_is_taken(surrogates):

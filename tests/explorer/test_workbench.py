@@ -8,7 +8,7 @@ from threading import Event, Thread
 import pytest
 
 from vcnef.explorer import Workbench
-from vcnef.explorer.turns import PAGES, OutdatedQuestionError, Turns
+from vcnef.explorer.turns import PAGES, Answering, OutdatedQuestionError, StoppedError, Turns
 from vcnef.explorer.workbench import find_equation
 
 
@@ -74,6 +74,15 @@ def test_few_pages_are_remembered():
         with turns.take(str(number)):
             pass
     assert len(turns._newest) == PAGES
+
+
+def test_what_is_being_answered_is_waited_for():
+    answering = Answering()
+    with answering.one():
+        assert not answering.stop(0.01)
+    assert answering.stop(0.01)
+    with pytest.raises(StoppedError, match="has been stopped"), answering.one():
+        pass
 
 
 def test_there_must_be_a_model():

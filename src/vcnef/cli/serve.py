@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Annotated
 import typer
 
 from vcnef.cli._options import Device
+
+PATIENCE = 2.0
+"""Seconds that Ctrl+C waits for answers under way."""
 
 
 def serve(
@@ -46,4 +50,8 @@ def serve(
             webbrowser.open(server.url)
         with suppress(KeyboardInterrupt):
             server.serve_forever(poll_interval=0.2)
-    typer.echo("Stopped.")
+        typer.echo("Stopped.")
+        if not server.answering.stop(PATIENCE):
+            # A thread that computes cannot be ended, and to end the interpreter under it aborts with a core dump.
+            sys.stdout.flush()
+            os._exit(0)

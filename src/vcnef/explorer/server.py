@@ -21,7 +21,7 @@ from torch import Tensor
 
 from vcnef.explorer.export import FORMATS
 from vcnef.explorer.questions import Ask
-from vcnef.explorer.turns import OutdatedQuestionError
+from vcnef.explorer.turns import Answering, OutdatedQuestionError, StoppedError
 from vcnef.explorer.workbench import Answer, Workbench
 from vcnef.grid import axes
 from vcnef.suggest import suggestion
@@ -56,7 +56,7 @@ class ExplorerServer(ThreadingHTTPServer):
     request_queue_size = 128  # connections that wait to be taken; the rest are reset, and the default is 5
 
     def __init__(self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765) -> None:
-        self.workbench = workbench
+        self.workbench, self.answering = workbench, Answering()
         self.hosts = LOCAL | {host.lower().strip("[]")}
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
@@ -105,11 +105,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _reply(self, answer: Any) -> None:
         try:
             self._check_sender()
-            status, kind, body = answer()
+            with self.server.answering.one():
+                status, kind, body = answer()
         except _RefusedError as error:
             status, kind, body = _error(error.status, str(error))
         except OutdatedQuestionError as error:
             status, kind, body = _error(409, str(error))
+        except StoppedError as error:
+            status, kind, body = _error(503, str(error))
         except ValueError as error:
             status, kind, body = _error(400, str(error))
         except Exception as error:

@@ -1,4 +1,4 @@
-"""One computation at a time, and of each page only its newest question."""
+"""One computation at a time, of each page only its newest question, and none cut off at the end."""
 
 from __future__ import annotations
 
@@ -44,3 +44,34 @@ class Turns:
             with self._condition:
                 self._busy = False
                 self._condition.notify_all()
+
+
+class StoppedError(Exception):
+    """A question that came after the end."""
+
+
+class Answering:
+    """Counts the questions that are being answered: a thread that computes must not outlive the interpreter."""
+
+    def __init__(self) -> None:
+        self._condition = Condition()
+        self._count, self._stopped = 0, False
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        with self._condition:
+            if self._stopped:
+                raise StoppedError("The explorer has been stopped; start it again with `vcnef serve`.")
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._count -= 1
+                self._condition.notify_all()
+
+    def stop(self, patience: int | float) -> bool:
+        """Take no more, and wait so many seconds for the rest; whether nothing is left."""
+        with self._condition:
+            self._stopped = True
+            return self._condition.wait_for(lambda: not self._count, patience)
