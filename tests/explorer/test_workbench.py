@@ -6,10 +6,12 @@ from math import pi
 from threading import Event, Thread
 
 import pytest
+import torch
 
 from vcnef.explorer import Workbench
 from vcnef.explorer.turns import PAGES, Answering, OutdatedQuestionError, StoppedError, Turns
 from vcnef.explorer.workbench import find_equation
+from vcnef.pde import equation
 
 
 class Asker(Thread):
@@ -116,6 +118,16 @@ def test_the_solver_is_of_the_generation_that_made_the_data(surrogates):
     assert generation() == "documented"
     assert generation(generated={"generation": "2022"}) == "2022"
     assert generation(generated={"generation": "documented"}) == "documented"
+
+
+@pytest.mark.parametrize(("noted", "mach"), [({"mach": 1.0}, 1.0), ({"mach": [0.1, 1.0]}, 0.1), ({}, 0.1)])
+def test_a_random_gas_is_as_fast_as_those_of_training(surrogates, noted, mach):
+    surrogate = copy(surrogates["cns2d"])
+    surrogate.provenance = surrogate.provenance | {"generated": noted}
+    bench = Workbench({"gas": surrogate})
+    asked = {"state": {"preset": "random", "seed": 3}, "params": {"eta": 0.1, "zeta": 0.1}, "points": 8, "times": 2}
+    expected = equation("cns2d").initial_states([0], seed=3, resolution=8, mach=mach)
+    torch.testing.assert_close(bench.predict(bench.read(asked)).u[:, 0], expected)
 
 
 @pytest.mark.parametrize(

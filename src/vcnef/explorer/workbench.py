@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -146,11 +146,15 @@ class Workbench:
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:
-    """The equation whose solver made such data: of the generation that the model's folder names."""
+    """The equation whose solver made such data, with their initial states: as the model's folder notes them."""
     problem = surrogate.problem
     if problem.name not in EQUATIONS or not problem.periodic:
         return None
-    known = equation(problem.name, generation=noted_generation(surrogate.provenance.get("generated", {})))
+    noted = surrogate.provenance.get("generated", {})
+    known = equation(problem.name, generation=noted_generation(noted))
+    # Files of several Mach numbers note them all; then the usual one is as good as another.
+    if "mach" in known.initial_options and isinstance(noted.get("mach"), int | float):
+        known = replace(known, initial_options={**known.initial_options, "mach": noted["mach"]})
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
     return known if fits else None
 
