@@ -19,6 +19,7 @@ from vcnef.explorer.server import BODY_LIMIT, PAGE
         ("/", "text/html", b"<main>"),
         ("/explorer.css", "text/css", b":root"),
         ("/explorer.js", "text/javascript", b"fetch"),
+        ("/numbers.js", "text/javascript", b"export"),
     ],
 )
 def test_the_page_and_its_files(client, path, kind, words):

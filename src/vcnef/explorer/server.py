@@ -32,6 +32,7 @@ FILES = MappingProxyType(
         "/": ("index.html", "text/html; charset=utf-8"),
         "/explorer.css": ("explorer.css", "text/css; charset=utf-8"),
         "/explorer.js": ("explorer.js", "text/javascript; charset=utf-8"),
+        "/numbers.js": ("numbers.js", "text/javascript; charset=utf-8"),
     }
 )
 """All that is ever read from the disk for a page."""

@@ -1,5 +1,7 @@
 // The explorer's page: controls make a question, the server answers, canvases show it. No library, no network.
 
+import {bounds, duration, per, short, ticks} from "./numbers.js";
+
 const find = id => document.getElementById(id);
 const TIMES = {1: [11, 21, 41, 81, 161], 2: [5, 11, 21, 41], 3: [5, 11, 21]};
 const POWER = {1: "", 2: "²", 3: "³"};
@@ -169,7 +171,7 @@ function parameter({name, trained, low, high, start, logarithmic}) {
     slider.value = place(Number(box.value));
     ask();
   });
-  const range = trained && [...new Set(trained.map(short))].join(" to ");
+  const range = trained && [...new Set(trained.map(end => short(end, trained[1] - trained[0])))].join(" to ");
   part.querySelector(".hint").textContent = range ? `trained on ${range}${logarithmic ? ", logarithmic" : ""}` : "";
   return part;
 }
@@ -255,25 +257,6 @@ function field(answer, index) {
   return values;
 }
 
-function bounds(...arrays) {
-  let low = Infinity, high = -Infinity;
-  for (const values of arrays) for (const value of values) {
-    if (!Number.isFinite(value)) continue;
-    if (value < low) low = value;
-    if (value > high) high = value;
-  }
-  if (low > high) [low, high] = [-1, 1];
-  if (high - low < 1e-9 * Math.max(1, Math.abs(high))) [low, high] = [low - 0.5, high + 0.5];
-  return [low, high];
-}
-
-const short = value => {
-  const size = Math.abs(value);
-  return size !== 0 && (size < 0.001 || size >= 1e5) ? value.toExponential(1) : String(Number(value.toPrecision(3)));
-};
-const per = value => value === null || value === undefined ? "–" : value < 1e-4 ? value.toExponential(1) : value.toPrecision(3);
-const duration = ms => ms < 10 ? `${ms.toFixed(1)} ms` : ms < 1000 ? `${ms.toFixed(0)} ms` : `${(ms / 1000).toFixed(1)} s`;
-
 // ---------------------------------------------------------------- drawing
 
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -287,14 +270,6 @@ function prepare(canvas) {
   brush.scale(scale, scale);
   brush.font = "12px system-ui, sans-serif";
   return {brush, width, height};
-}
-
-function ticks([low, high], count) {
-  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map(each => each * power).find(each => each >= rough);
-  const found = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high + 1e-9 * step; tick += step) found.push(Math.abs(tick) < 1e-9 * step ? 0 : tick);
-  return found;
 }
 
 const MARGIN = {left: 52, right: 10, top: 22, bottom: 20};
@@ -316,10 +291,10 @@ function frame(brush, width, height, xs, ys, title) {
     brush.moveTo(left, place.y(tick));
     brush.lineTo(width - right, place.y(tick));
     brush.stroke();
-    brush.fillText(short(tick), left - 6, place.y(tick));
+    brush.fillText(short(tick, ys[1] - ys[0]), left - 6, place.y(tick));
   }
   brush.textAlign = "center";
-  for (const tick of ticks(xs, width / 110)) brush.fillText(short(tick), place.x(tick), height - bottom / 2 + 1);
+  for (const tick of ticks(xs, width / 110)) brush.fillText(short(tick, xs[1] - xs[0]), place.x(tick), height - bottom / 2 + 1);
   brush.textAlign = "left";
   brush.fillText(title, left, top / 2 - 1);
   return place;
@@ -435,12 +410,12 @@ function drawMap(canvas, values, across, up, [low, high], shades, {ends, labels,
   }
   const [[x0, x1], [y0, y1]] = ends;
   brush.textAlign = "right";
-  brush.fillText(short(y1), left - 5, top + 7);
+  brush.fillText(short(y1, y1 - y0), left - 5, top + 7);
   brush.fillText(labels[1], left - 5, top + tall / 2);
-  brush.fillText(short(y0), left - 5, top + tall - 7);
-  brush.fillText(short(x1), width - right, top + tall + 11);
+  brush.fillText(short(y0, y1 - y0), left - 5, top + tall - 7);
+  brush.fillText(short(x1, x1 - x0), width - right, top + tall + 11);
   brush.textAlign = "left";
-  brush.fillText(short(x0), left, top + tall + 11);
+  brush.fillText(short(x0, x1 - x0), left, top + tall + 11);
   brush.textAlign = "center";
   brush.fillText(labels[0], left + inner / 2, top + tall + 11);
   shades.forEach(([r, g, b], i) => {
@@ -449,9 +424,9 @@ function drawMap(canvas, values, across, up, [low, high], shades, {ends, labels,
   });
   brush.fillStyle = colour("soft");
   brush.textAlign = "right";
-  brush.fillText(short(low), left + inner * 0.25 - 5, height - 15);
+  brush.fillText(short(low, high - low), left + inner * 0.25 - 5, height - 15);
   brush.textAlign = "left";
-  brush.fillText(short(high), left + inner * 0.75 + 6, height - 15);
+  brush.fillText(short(high, high - low), left + inner * 0.75 + 6, height - 15);
 }
 
 // One time of a field over x and y; of a box the slice that is chosen.
