@@ -33,3 +33,10 @@ def test_ticks_of_a_scale_are_told_apart():
         assert len(set(words)) == len(words) > 3
         assert list(map(float, words)) == pytest.approx(places, abs=(high - low) / 100)
         assert max(map(len, words)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("values", "ends"), [("1e-12, 3e-12, NaN", [1e-12, 3e-12]), ("2, 2", [1.5, 2.5]), ("0", [-0.5, 0.5]), ("", [-1, 1])]
+)
+def test_ends_of_a_scale(values, ends):
+    assert run(f"bounds([{values}])") == ends

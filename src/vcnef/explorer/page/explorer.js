@@ -203,7 +203,7 @@ function showShape() {
   amplitudes.forEach((amplitude, k) => {
     const slider = find(`mode-${k + 1}`);
     slider.value = amplitude / half;
-    slider.nextElementSibling.textContent = amplitude.toFixed(2);
+    slider.nextElementSibling.textContent = short(amplitude);
   });
   find("preset").value = shape.preset;
   find("seed").value = shape.seed;

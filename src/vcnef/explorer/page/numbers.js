@@ -8,7 +8,7 @@ export function bounds(...arrays) {
     if (value > high) high = value;
   }
   if (low > high) [low, high] = [-1, 1];
-  if (high - low < 1e-9 * Math.max(1, Math.abs(high))) [low, high] = [low - 0.5, high + 0.5];
+  if (high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high))) [low, high] = [low - 0.5, high + 0.5];
   return [low, high];
 }
 
