@@ -36,6 +36,20 @@ def test_long_trajectories_are_thinned(tmp_path):
         assert picture.n_frames == 5
 
 
+@pytest.mark.parametrize(
+    ("t", "words"),
+    [
+        ([0.0, 0.5, 1.25], ["0.000", "0.500", "1.250"]),
+        ([0.0, 0.0005, 0.001], ["0.00000", "0.00050", "0.00100"]),
+        ([0.0, 1e-7, 2e-7], ["0.000e+00", "1.000e-07", "2.000e-07"]),
+        ([2.0], ["2.000"]),
+        ([1.0, 1.0], ["1.000", "1.000"]),
+    ],
+)
+def test_captions_tell_times_apart(t, words):
+    assert animation._spell(np.array(t)) == words
+
+
 def test_lines_and_their_scales():
     figure, show = animation._lines(LINES, 1.5 * LINES, cells.along_axes((16,), ((0.0, 2.0),)), "density")
     field, error = figure.axes

@@ -61,11 +61,18 @@ def animate(
     caption = f"{title}, t = " if title else "t = "
     place.parent.mkdir(parents=True, exist_ok=True)
     with writer.saving(figure, str(place), DPI):
-        for frame, time in enumerate(instants[chosen]):
+        for frame, time in enumerate(_spell(instants[chosen])):
             show(frame)
-            figure.suptitle(f"{caption}{time:.3f}")
+            figure.suptitle(f"{caption}{time}")
             writer.grab_frame()
     return place
+
+
+def _spell(times: np.ndarray) -> list[str]:
+    """With equal places, so that the caption stands still: three, or as many as tell the times apart."""
+    step = np.abs(np.diff(times)).min(initial=1.0)
+    places = max(3, int(np.ceil(-np.log10(step))) + 1) if step > 0 else 3
+    return [f"{time:.{places}f}" if places < 7 else f"{time:.3e}" for time in times]
 
 
 def _writer(path: Path, rate: int | float) -> AbstractMovieWriter:
