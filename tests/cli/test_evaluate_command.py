@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from vcnef.cli._figures import averages, trajectories
+from vcnef.cli._figures import averages, draw, trajectories
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
 from vcnef.evaluation import evaluate as judge
@@ -129,6 +129,14 @@ def test_pictures_of_uneven_grids_have_their_points():
         np.testing.assert_allclose(mesh.get_coordinates()[0, 1:-1, 0], (x[1:] + x[:-1]) / 2, rtol=1e-6)
         # Of the squares of eighths, the sixth is nearest to the middle.
         np.testing.assert_allclose(mesh.get_array().T, data.u[row, -1, :, :, 5, 0])
+
+
+def test_a_channel_may_be_a_quotient(monkeypatch, tmp_path):
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path: path.touch())
+    data = from_arrays(torch.rand(2, 3, 8, 2), channels=("u/U", "p"))
+    surrogate = Surrogate.build("vcnef", TINY, data, seed=0)
+    draw(surrogate, judge(surrogate, data, split="all"), data, tmp_path)
+    assert {"worst_u-U.png", "worst_p.png"} <= {path.name for path in tmp_path.iterdir()}
 
 
 @pytest.mark.parametrize(("power", "drawn"), [(1, ["spectra", "heat_map"]), (2, ["heat_map"])])

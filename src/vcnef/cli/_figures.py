@@ -34,7 +34,8 @@ def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Pat
     judged, *_ = choose_judged(surrogate, data, found.split)
     paths = []
     for name, figure in [*curves(found), *pictures(surrogate, found, judged)]:
-        paths.append(folder / f"{name}.png")
+        # A channel may be a quotient, as u/U, and no folder.
+        paths.append(folder / f"{name.replace('/', '-')}.png")
         figure.savefig(paths[-1])
     return paths
 
