@@ -189,6 +189,14 @@ def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, files, run_folder, tmp
     assert "Traceback" not in err
 
 
+def test_the_data_are_not_written_over(vcnef, files, run_folder):
+    before = files[1].read_bytes()
+    code, _, err = vcnef("evaluate", run_folder, "--no-solver", "--data", *files, "--json", files[1])
+    assert code == 2
+    assert "is both --data and --json. Write the numbers to another file." in err
+    assert files[1].read_bytes() == before
+
+
 def test_a_folder_without_a_model(vcnef, files, tmp_path):
     code, _, err = vcnef("evaluate", tmp_path, "--data", files[0])
     assert (code, err.count("\n")) == (2, 1)

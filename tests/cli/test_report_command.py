@@ -164,6 +164,18 @@ def test_bad_input_is_one_sentence_and_exit_code_2(vcnef, place, arguments, mess
     assert not list(place.rglob("*.html"))
 
 
+def test_what_is_read_is_not_written_over(vcnef, place):
+    case = {"model": "vcnef", "way": "parallel", "steps": 40, "seconds": 0.5, "peak_memory": None}
+    (place / "speed.json").write_text(json.dumps({"results": [case]}))
+    given = ("--data", "burgers.hdf5", "--costs", "speed.json")
+    for option, name in zip(given[::2], given[1::2], strict=True):
+        before = (place / name).read_bytes()
+        code, _, err = vcnef("report", "runs/a", *given, "--out", name)
+        assert code == 2
+        assert f"{name} is both {option} and --out. Write the page to another file." in err
+        assert (place / name).read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from vcnef.whole import draft
@@ -17,6 +18,13 @@ def check_place(path: Path, option: str) -> None:
         draft(path).unlink()
     except OSError as error:
         raise cannot_write(path, error, option) from None
+
+
+def check_apart(path: Path, option: str, what: str, **given: Iterable[Path]) -> None:
+    """What is written must not take the place of what it is made from, by the option that names this."""
+    for source, files in given.items():
+        if path.exists() and any(each.exists() and path.samefile(each) for each in files):
+            raise ValueError(f"{path} is both --{source} and {option}. Write the {what} to another file.")
 
 
 def cannot_write(path: Path, error: OSError, option: str) -> OSError:

@@ -34,12 +34,6 @@ def check_writable(path: Path, times: Sequence[float]) -> None:
     check_place(path, "--out")
 
 
-def check_apart(path: Path, given: Path) -> None:
-    """A prediction in the place of what it was made from would be mistaken for it."""
-    if path.exists() and given.exists() and path.samefile(given):
-        raise ValueError(f"{path} is both --input and --out. Write the prediction to another file.")
-
-
 def check_points(path: Path, scattered: bool) -> None:
     """Whether a file of this name can hold such points."""
     if scattered and path.suffix in GRIDS:

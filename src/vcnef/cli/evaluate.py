@@ -35,7 +35,7 @@ def evaluate(
 
     The numbers are printed and saved as metrics.json in the run folder; those of a packaged model only with --json.
     """
-    from vcnef.cli._outputs import check_place
+    from vcnef.cli._outputs import check_apart, check_place
     from vcnef.cli._progress import progress
     from vcnef.cli._settings import parse_counts, parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
@@ -50,6 +50,7 @@ def evaluate(
     for path, option in ((json_path, "--json"), (figures and figures / "figure.png", "--figures")):
         if path is not None:
             check_place(path, option)
+            check_apart(path, option, "numbers", data=files)
     folder = locate(run)
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.

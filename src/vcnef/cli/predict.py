@@ -34,14 +34,15 @@ def predict(
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
     from vcnef.cli._initial_states import read_initial_states
-    from vcnef.cli._predictions import check_apart, check_points, check_writable, write_prediction
+    from vcnef.cli._outputs import check_apart
+    from vcnef.cli._predictions import check_points, check_writable, write_prediction
     from vcnef.cli._settings import parse_settings, parse_times
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
     from vcnef.surrogate.points import are_scattered
 
     instants, given = parse_times(times), parse_settings(param or [], "--param")
     check_writable(out, instants)
-    check_apart(out, input_path)
+    check_apart(out, "--out", "prediction", input=[input_path])
     surrogate = load_surrogate(run, device)
     states = read_initial_states(input_path, surrogate.problem, given)
     check_params(surrogate.problem, states.params)

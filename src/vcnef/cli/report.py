@@ -44,7 +44,7 @@ def report(
     Numbers, curves, pictures, environment and commands in one HTML file that needs no network. Without --data it
     shows what the run folders hold; with it the models are judged first, as `vcnef evaluate` does.
     """
-    from vcnef.cli._outputs import check_place
+    from vcnef.cli._outputs import check_apart, check_place
     from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
     from vcnef.cli._settings import parse_counts, parse_settings
     from vcnef.cli._surrogates import run_folder
@@ -69,6 +69,7 @@ def report(
     alone = len(runs) == 1 and not is_packaged(folders[0])
     page = out or (run_folder(folders[0]) / "report.html" if alone else Path("report.html"))
     check_place(page, "--out")
+    check_apart(page, "--out", "page", data=files, costs=[costs] if costs else [])
     benchmark = read_benchmark(costs) if costs else None
     if files:
         opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
