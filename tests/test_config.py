@@ -152,6 +152,8 @@ def test_what_is_said_of_a_wrong_setting(setting, message):
         ("- 3\n", "A configuration is [3]; expected keys with values (model, data, train)."),
         ("train: 3\n", "train is 3; expected keys with values (epochs, minutes, "),
         ("train: {epochs: 3\n", "is not valid YAML ("),
+        ("train:\n  epochs: 3\ntrain:\n  batch: 4\n", "is not valid YAML (train stands there twice in"),
+        ("train:\n  epochs: 3\n  batch: 4\n  epochs: 5\n", "epochs stands there twice in"),
     ],
 )
 def test_what_is_said_of_a_wrong_file(tmp_path, text, message):

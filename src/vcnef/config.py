@@ -151,7 +151,7 @@ class Config(Section):
         elif not path.is_file():
             raise FileNotFoundError(f"There is no file {path}. Give the path of a YAML file or a preset's name.")
         try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+            values = yaml.load(path.read_text(encoding="utf-8"), Loader=_EachKeyOnce)
         except (yaml.YAMLError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"{path} is not valid YAML ({reason}). Repair it, or start from a preset.") from None
@@ -237,6 +237,18 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "data": tuple(DataSection.model_fields),
     "train": tuple(field.name for field in fields(Recipe)),
 }
+
+
+class _EachKeyOnce(yaml.SafeLoader):
+    """Plain YAML, in which a second section of the same name would replace the first one unseen."""
+
+    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        keys = [key.value for key, _ in node.value]
+        for place, (key, _) in enumerate(node.value):
+            if key.value in keys[:place]:
+                raise yaml.MarkedYAMLError(problem=f"{key.value} stands there twice", problem_mark=key.start_mark)
+        return node
 
 
 def _symmetry(entry: Any) -> Symmetry:
