@@ -2,6 +2,8 @@
 
 import sys
 import time
+from itertools import count
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -188,6 +190,15 @@ def test_progress_is_reported(fit_quickly, monkeypatch):
     assert [record["step"] for record in records[:6]] == [1, 2, 3, 4, 5, 5]
     assert records[-1]["seconds_left"] == 0.0
     assert records[6]["valid_nrmse"] == records[5]["valid_nrmse"] is not None
+
+
+def test_samples_per_second_are_those_that_there_are(fit_quickly, data, monkeypatch):
+    """A batch may be larger than the data, and the last one of an epoch is often smaller."""
+    monkeypatch.setattr("vcnef.training.progress.time", SimpleNamespace(monotonic=count().__next__))
+    samples = len(data.split("train", valid=0.2))
+    speeds = {batch: fit_quickly(batch=batch).history[-1]["samples_per_second"] for batch in (3 * samples, samples - 1)}
+    # The clock goes on by a second whenever it is read: after each step, and at the end.
+    assert speeds == {3 * samples: round(samples / 2, 1), samples - 1: round(samples / 3, 1)}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
     with Signals() as signals, open_diary(job.folder, recipe.logs, step=state.step) as diary:
         steps = recipe.epochs * len(batches)
         clock = Clock(fabric, signals, steps, recipe.minutes, state.elapsed, state.prepared, state.reserved)
-        reporter = Reporter(state, clock, recipe.batch, on_progress if fabric.is_global_zero else None)
+        reporter = Reporter(state, clock, on_progress if fabric.is_global_zero else None)
         if on_begin and fabric.is_global_zero and not clock.over(state.step):
             on_begin()
         while not clock.over(state.step):
@@ -89,7 +89,7 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
                 loss = job.step(batch, progress, learning_rate(progress, recipe))
                 state.note(loss)
                 clock.agree(state.step)
-                reporter.tick(check=fabric.world_size == 1)
+                reporter.tick(len(batch) * fabric.world_size, check=fabric.world_size == 1)
                 if clock.asked_to_stop or clock.over(state.step):
                     break
             state.check_finite(clock.steps)

@@ -15,18 +15,19 @@ SECONDS_BETWEEN_REPORTS = 1.0
 class Reporter:
     """Reads the loss from the device only when a report is due, so that no other step waits for it."""
 
-    def __init__(self, state: State, clock: Clock, batch: int, on_progress: Callable[[Record], None] | None) -> None:
-        self._state, self._clock, self._batch, self._tell = state, clock, batch, on_progress
+    def __init__(self, state: State, clock: Clock, on_progress: Callable[[Record], None] | None) -> None:
+        self._state, self._clock, self._tell = state, clock, on_progress
         self._score: float | None = None
         self.begin(0)
 
     def begin(self, epoch: int) -> None:
         """An epoch begins."""
-        self._epoch, self._first = epoch, self._state.step
+        self._epoch, self._samples = epoch, 0
         self._begun = self._told = time.monotonic()
 
-    def tick(self, *, check: bool) -> None:
-        """After each step; `check` also looks for losses that are not finite."""
+    def tick(self, samples: int, *, check: bool) -> None:
+        """After each step, of so many samples; `check` also looks for losses that are not finite."""
+        self._samples += samples
         now = time.monotonic()
         if now - self._told < SECONDS_BETWEEN_REPORTS:
             return
@@ -51,7 +52,7 @@ class Reporter:
             "steps": clock.steps,
             "loss": loss,
             "valid_nrmse": self._score,
-            "samples_per_second": round((state.step - self._first) * self._batch / training, 1),
+            "samples_per_second": round(self._samples / training, 1),
             "seconds": round(clock.elapsed, 3),
             "seconds_left": round(clock.left(state.step), 1),
         }
