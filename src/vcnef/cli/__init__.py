@@ -8,6 +8,7 @@ from __future__ import annotations
 import pkgutil
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import NoReturn
 
 import typer
@@ -18,6 +19,9 @@ _USAGE_ERROR = typer.BadParameter.__mro__[2]
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run one verb. Bad input is one plain sentence on stderr and exit code 2."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Where output goes to a file, Windows writes letters of its own code page only: one like ν is no error.
+        sys.stdout.reconfigure(errors="replace")
     try:
         command = typer.main.get_command(_app())
         status = command.main(args=arguments, prog_name="vcnef", standalone_mode=False)
