@@ -1,7 +1,9 @@
 """What all verbs have in common."""
 
 import io
+import re
 import sys
+from unittest.mock import Mock
 
 import pytest
 
@@ -16,3 +18,19 @@ def test_letters_that_the_output_cannot_hold(monkeypatch):
     sys.stdout.flush()
     assert stop.value.code == 0
     assert "VCNeF on 1D advection, ? = 0.1: nRMSE 0.0165 ± 0.0007 in the paper" in held.getvalue().decode("cp1252")
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 61440000000")]
+)
+def test_too_little_memory_is_one_sentence(vcnef, monkeypatch, error):
+    monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=error))
+    code, _, err = vcnef("presets")
+    assert (code, err.count("\n")) == (2, 1)
+    assert re.match(r"There is not enough memory \(.*(61440000000|none is left)\)\. Ask for less at once", err)
+
+
+def test_other_failures_are_not_hidden(monkeypatch):
+    monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=RuntimeError("a mistake of ours")))
+    with pytest.raises(RuntimeError, match="a mistake of ours"):
+        main(["presets"])

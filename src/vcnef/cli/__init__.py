@@ -9,6 +9,7 @@ import pkgutil
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from textwrap import shorten
 from typing import NoReturn
 
 import typer
@@ -29,6 +30,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _stop(error.format_message(), 2)
     except (ValueError, OSError) as error:
         _stop(str(error), 2)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_about_memory(error):
+            raise
+        reason = shorten(str(error) or "none is left", 200)
+        _stop(f"There is not enough memory ({reason}). Ask for less at once: fewer points, times or samples.", 2)
     except (typer.Abort, KeyboardInterrupt):
         _stop("Stopped.", 130)
     sys.exit(status if isinstance(status, int) else 0)
@@ -46,6 +52,12 @@ def _app() -> typer.Typer:
 
 def _describe() -> None:
     """Neural surrogates of time-dependent parametric PDEs."""
+
+
+def _is_about_memory(error: Exception) -> bool:
+    """PyTorch has no class of its own for an allocation that fails on a CPU."""
+    said = ("out of memory", "not enough memory", "can't allocate memory")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
 
 
 def _stop(message: str, status: int) -> NoReturn:
