@@ -34,3 +34,8 @@ def test_other_failures_are_not_hidden(monkeypatch):
     monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=RuntimeError("a mistake of ours")))
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         main(["presets"])
+
+
+def test_an_interrupt_is_said(vcnef, monkeypatch):
+    monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=KeyboardInterrupt))
+    assert vcnef("presets") == (130, "", "Stopped.\n")

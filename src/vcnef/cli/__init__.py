@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import pkgutil
 import sys
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from io import TextIOWrapper
 from textwrap import shorten
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -46,8 +48,21 @@ def _app() -> typer.Typer:
     for verb in pkgutil.iter_modules(__path__):
         if not verb.name.startswith("_"):
             module = import_module(f"{__name__}.{verb.name}")
-            app.command(verb.name, no_args_is_help=False)(getattr(module, verb.name))
+            app.command(verb.name, no_args_is_help=False)(_interruptible(getattr(module, verb.name)))
     return app
+
+
+def _interruptible(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb, whose interrupt is said here: of one that gets to Typer nothing but the exit code is left."""
+
+    @wraps(verb)
+    def run(**options: Any) -> None:
+        try:
+            verb(**options)
+        except KeyboardInterrupt as stop:
+            _stop(str(stop) or "Stopped.", 130)
+
+    return run
 
 
 def _describe() -> None:

@@ -86,5 +86,4 @@ def _advice() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("What is made so far is kept; continue with --resume.", err=True)
-        raise
+        raise KeyboardInterrupt("What is made so far is kept; continue with --resume.") from None

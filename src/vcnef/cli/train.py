@@ -46,7 +46,6 @@ def train(
     from vcnef.cli._training import training_progress
     from vcnef.config import Config
     from vcnef.data import open as open_data
-    from vcnef.training.stopping import Stopped
 
     preset, files = _sort(words or [], data or [])
     if out is None:
@@ -58,13 +57,9 @@ def train(
     config = chosen.override(settings or [])
     trajectories = open_data(files, **config.view(), params=given)
     with training_progress(config.train.epochs) as report:
-        try:
-            run = workflow.train(
-                config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, on_progress=report
-            )
-        except Stopped as stop:
-            typer.echo(str(stop), err=True)
-            raise typer.Exit(130) from None
+        run = workflow.train(
+            config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, on_progress=report
+        )
     if workflow.is_first_process():
         _summarise(run, config)
 
