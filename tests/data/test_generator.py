@@ -194,7 +194,8 @@ def test_files_are_not_overwritten_and_not_mixed(tmp_path):
     with pytest.raises(ValueError, match=r"decay.hdf5 exists already. Resume it .* or choose another name"):
         make_script_data(path)
     other = SETTINGS | {"seed": 6, "samples": 50}
-    with pytest.raises(ValueError, match=r"was begun differently .*: samples was 40, now 50; seed was 5, now 6"):
+    message = r"was begun differently .*: samples was 40, now 50; seed was 5, now 6\. Ask for what it was begun with"
+    with pytest.raises(ValueError, match=message):
         generate(DecayingWaves(), out=path, resume=True, **other)
     with pytest.raises(ValueError, match=r"decay.csv has the suffix '.csv'; generated data are written as .hdf5"):
         generate(DecayingWaves(), out=tmp_path / "decay.csv", **SETTINGS)

@@ -181,7 +181,10 @@ def _begin(equation: Equation, recipe: Recipe, path: Path, resume: bool, rank: i
     wanted = json.loads(json.dumps(recipe.to_dict(), default=str))
     if changed := [key for key in wanted if begun.get(key) != wanted[key]]:
         what = "; ".join(f"{key} was {begun.get(key)}, now {wanted[key]}" for key in changed)
-        raise ValueError(f"{path} was begun differently and cannot be resumed: {what}.")
+        raise ValueError(
+            f"{path} was begun differently and cannot be resumed: {what}. Ask for what it was begun with, or "
+            "choose another place."
+        )
     return TrajectoryWriter(path)
 
 
