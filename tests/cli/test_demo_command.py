@@ -28,3 +28,9 @@ def test_only_runs_of_the_demo_are_replaced(vcnef, tmp_path):
     assert f"{mine} holds another run, which the demo would replace. Choose another --out." in err
     assert [each.name for each in tmp_path.iterdir()] == ["runs"]
     assert Config.load(mine / "config.yaml") == Config.load("debug/fno1d")
+
+
+def test_minutes_are_refused_before_data_are_made(vcnef, tmp_path):
+    code, out, err = vcnef("demo", "--out", tmp_path, "--minutes", 0)
+    assert (code, out, err) == (2, "", "minutes is 0.0; expected a number above 0.\n")
+    assert not list(tmp_path.iterdir())

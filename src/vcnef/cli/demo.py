@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from vcnef.config import Config
     from vcnef.evaluation import Evaluation
     from vcnef.training.fit import Run
 
@@ -27,13 +28,17 @@ def demo(
     """
     from shlex import quote
 
+    from vcnef.config import Config
+
     shares = {"vcnef": 1.0, "fno": 0.5}
-    for name in shares:
+    # Whatever can be refused is refused before data are made.
+    configs = {name: Config.load(f"demo/{name}").override({"minutes": minutes * shares[name]}) for name in shares}
+    for name in configs:
         _check_own(name, out / "runs" / name)
     data = _generate(out, samples)
     found = {}
-    for name, share in shares.items():
-        run = _train(name, data, out / "runs" / name, minutes * share)
+    for name, config in configs.items():
+        run = _train(config, data, out / "runs" / name)
         found[name] = (run, _evaluate(name, run, data, out / "figures" / name))
     typer.echo(_comparison(found))
     _report(out, minutes, samples, found)
@@ -69,17 +74,16 @@ def _generate(out: Path, samples: int) -> Path:
     return path
 
 
-def _train(name: str, data: Path, folder: Path, minutes: float) -> Run:
+def _train(config: Config, data: Path, folder: Path) -> Run:
     import shutil
 
     from vcnef import workflow
     from vcnef.cli._training import training_progress
-    from vcnef.config import Config
     from vcnef.data import open as open_data
 
-    config = Config.load(f"demo/{name}").override({"train.minutes": minutes})
     trajectories = open_data(data, **config.view())
-    typer.echo(f"2. Training {name} for {minutes:.1f} minutes on {trajectories.split('train')}.")
+    asked = f"{config.model.name} for {config.train.minutes:.2g} minutes"
+    typer.echo(f"2. Training {asked} on {trajectories.split('train')}.")
     # A demo that is run again shows the same thing again.
     if (folder / workflow.RUN_CONFIG).is_file():
         shutil.rmtree(folder, ignore_errors=True)
