@@ -8,7 +8,7 @@ import pytest
 import torch
 import xarray as xr
 
-from vcnef.data import StoredTrajectories, from_arrays
+from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data import open as open_data
 from vcnef.data.save import SAVERS
 
@@ -226,6 +226,14 @@ def test_data_larger_than_memory_stay_in_their_file(tmp_path, monkeypatch):
     write_benchmark(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5")
     monkeypatch.setattr("vcnef.data.opening.machine_memory", lambda: 1000.0)
     assert isinstance(open_data(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5"), StoredTrajectories)
+
+
+@pytest.mark.parametrize(("limit", "kind"), [("1000\n", StoredTrajectories), ("max\n", Trajectories)])
+def test_the_memory_of_a_container_is_its_own(tmp_path, monkeypatch, limit, kind):
+    write_benchmark(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5")
+    (tmp_path / "memory.max").write_text(limit)
+    monkeypatch.setattr("vcnef.data.opening.CONTAINER_LIMITS", (tmp_path / "memory.max", tmp_path / "none"))
+    assert isinstance(open_data(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5"), kind)
 
 
 @pytest.mark.parametrize("suffix", [".hdf5", ".h5", ".nc", ".npz"])

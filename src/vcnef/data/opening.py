@@ -26,6 +26,8 @@ READERS: dict[str, Reader] = {
 }
 MEMORY_SHARE = 0.5
 """Data larger than this share of the machine's memory stay in their files."""
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Where a container may read how much of the machine's memory is its own."""
 
 
 def open(
@@ -59,10 +61,18 @@ def open(
 
 
 def machine_memory() -> float:
-    """Bytes of memory in this machine; infinite where the system does not say."""
+    """Bytes of memory in this machine, or in this container of it; infinite where the system does not say."""
+    limits = [_container_memory(path) for path in CONTAINER_LIMITS]
     try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return min(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")), *limits)
     except (AttributeError, ValueError, OSError):
+        return min(limits)
+
+
+def _container_memory(path: str | Path) -> float:
+    try:
+        return float(Path(path).read_text())
+    except (ValueError, OSError):  # "max", or no container
         return float("inf")
 
 
