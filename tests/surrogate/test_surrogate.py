@@ -9,6 +9,7 @@ import torch
 
 from vcnef.models.rollout import TimeInterpolated
 from vcnef.surrogate import Surrogate
+from vcnef.surrogate.export import FORMATS
 
 
 def test_an_answer_is_the_network_in_physical_units(make_surrogate, make_data):
@@ -164,6 +165,27 @@ def test_saved_and_loaded_it_answers_the_same(make_surrogate, make_data, tmp_pat
         assert loaded.provenance == json.loads(json.dumps(surrogate.provenance))
         assert loaded.options == surrogate.options
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == ["config.json", "model.safetensors"]
+
+
+@pytest.fixture
+def double_by_default():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("normalise", [True, False])
+def test_where_torch_makes_doubles_a_surrogate_is_single(
+    make_surrogate, make_data, tmp_path, monkeypatch, double_by_default, normalise
+):
+    surrogate, u0 = make_surrogate(normalise=normalise), make_data().u[:2, 0]
+    expected = surrogate.predict(u0, [1.0], {"nu": 0.01})
+    surrogate.save(tmp_path / "model")
+    loaded = Surrogate.load(tmp_path / "model")
+    assert loaded.predict(u0, [1.0], {"nu": 0.01}).equals(expected)
+    # The slow part of an export is not asked about here.
+    monkeypatch.setitem(FORMATS, ".pt2", lambda module, *others: (b"", lambda inputs: module(*inputs)))
+    assert loaded.export(tmp_path / "model.pt2") == 0.0
 
 
 def test_what_a_saved_model_says_of_itself(make_surrogate, tmp_path):

@@ -85,11 +85,10 @@ class Surrogate:
         scaling = Scaling.fit(train, log, own_time=own_time) if normalise else _identity(train)
         resolution = [n // thinning for n in train.resolution]
         complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
-        sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
-            model = registry.build(name, **sizes, **complete)
+            model = _network(name, problem, complete)
         if own_time and not model.independent_times:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         if not model.independent_times:
@@ -225,9 +224,14 @@ class Surrogate:
         problem = Problem.from_dict(record["problem"])
         name, saved = record["model"]["name"], record["model"]["options"]
         options = {key: _tuples(value) for key, value in saved.items()}
-        sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
-        model = registry.build(name, **sizes, **options).eval()
+        model = _network(name, problem, options).eval()
         return cls(model, name, options, problem, Scaling.from_dict(record["scaling"]), dict(record["provenance"]))
+
+
+def _network(name: str, problem: Problem, options: Mapping[str, Any]) -> TrajectoryModel:
+    """For a problem's fields; in single precision as all that it is asked, whatever torch's default is."""
+    sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
+    return registry.build(name, **sizes, **options).float()
 
 
 def on_clock(model: Rollout, t: Float[Tensor, "*b t"]) -> bool:
@@ -278,7 +282,7 @@ def _facts(
 
 def _identity(train: Trajectories | StoredTrajectories) -> Scaling:
     channels, count = train.problem.channels, len(train.problem.parameters)
-    zeros, ones = torch.zeros(len(channels)), torch.ones(len(channels))
-    fields = Normaliser(channels, zeros, ones, torch.zeros(len(channels), dtype=torch.bool))
+    zeros = torch.zeros(len(channels), dtype=torch.float32)
+    fields = Normaliser(channels, zeros, zeros + 1.0, zeros.bool())
     horizon = float(f"{float(train.t[-1] - train.t[0]):.7g}")
     return Scaling(fields, ParameterScale((0.0,) * count, (1.0,) * count, (False,) * count), horizon)
