@@ -260,6 +260,16 @@ def test_a_full_disk_leaves_the_saved_model(make_surrogate, tmp_path, monkeypatc
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_note_that_json_cannot_hold_leaves_the_saved_model(make_surrogate, tmp_path):
+    make_surrogate().save(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    other = make_surrogate(normalise=False, options={"width": 8, "heads": 2})
+    other.provenance["error"] = np.float32(0.1)
+    with pytest.raises(TypeError, match="float32 is not JSON"):
+        other.save(tmp_path)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_the_memory_limit_changes_nothing(make_surrogate, make_data):
     surrogate, u0 = make_surrogate(), make_data(samples=7).u[:, 0].numpy()
     ask = {"u0": u0, "t": np.linspace(0.0, 2.0, 17), "params": {"nu": 0.01}}

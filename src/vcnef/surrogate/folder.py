@@ -40,11 +40,12 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def save(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
-    # Weights first: between the two writes an older description of the same model stays valid.
-    record = {"format": FORMAT, "vcnef": __version__, **description}
+    # Both in bytes before either is written: a description that JSON cannot hold must not leave other weights there.
+    record = (json.dumps({"format": FORMAT, "vcnef": __version__, **description}, indent=2) + "\n").encode()
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in weights.items()}
+    # Weights first: between the two writes an older description of the same model stays valid.
     write_whole(folder / WEIGHTS, safetensors.save(tensors))
-    write_whole(folder / CONFIG, (json.dumps(record, indent=2) + "\n").encode())
+    write_whole(folder / CONFIG, record)
 
 
 def find(folder: Path) -> Path:
