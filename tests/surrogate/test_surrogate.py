@@ -260,6 +260,12 @@ def test_a_full_disk_leaves_the_saved_model(make_surrogate, tmp_path, monkeypatc
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_a_file_in_place_of_the_folder_is_said(make_surrogate, tmp_path):
+    (tmp_path / "model").touch()
+    with pytest.raises(OSError, match=r"Could not write .*model.safetensors: File exists"):
+        make_surrogate().save(tmp_path / "model")
+
+
 def test_a_note_that_json_cannot_hold_leaves_the_saved_model(make_surrogate, tmp_path):
     make_surrogate().save(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,9 @@ def write_whole(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         draft.replace(path)
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        # Where a file stands in place of the folder, the draft cannot even be looked for.
+        with suppress(OSError):
+            draft.unlink()
         raise OSError(
             f"Could not write {path}: {error.strerror or error}. What was saved before is intact; make room or choose "
             "another folder, then continue from there."
