@@ -1,4 +1,5 @@
 import operator
+from threading import Event, Thread
 
 import pytest
 import torch
@@ -36,6 +37,27 @@ def test_single_precision_is_as_exact_as_asked_and_as_before_afterwards():
     with precision("fp16"):
         assert state() == before
     assert state() == before
+
+
+def test_threads_that_choose_otherwise_take_turns():
+    before, seen = torch.get_float32_matmul_precision(), []
+    inside, first_is_done = Event(), Event()
+
+    def second():
+        with precision("fp32"):
+            inside.set()
+            first_is_done.wait(5.0)
+            seen.append(torch.get_float32_matmul_precision())
+
+    thread = Thread(target=second)
+    with precision("tf32"):
+        thread.start()
+        assert not inside.wait(0.1)
+        assert torch.get_float32_matmul_precision() == "high"
+    first_is_done.set()
+    thread.join()
+    assert seen == ["highest"]
+    assert torch.get_float32_matmul_precision() == before
 
 
 SWITCHES = {"cuda.matmul": "tf32", "mkldnn.matmul": "bf16", "cudnn.conv": "ieee", "cudnn.rnn": "ieee"}

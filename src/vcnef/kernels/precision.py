@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -27,22 +28,31 @@ class _Choice(NamedTuple):
 
 NO_CHOICE = _Choice(None, None)
 _choice: ContextVar[_Choice] = ContextVar("choice", default=NO_CHOICE)
+_turn = RLock()
+"""To use torch's switches, which are those of the whole process."""
 
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
     """Within this context modules without gradients may run as fused kernels, with operands of that precision.
 
-    Their weights are packed once per context and must not change in it.
+    Their weights are packed once per context and must not change in it. Threads take turns with "fp32" and "tf32".
     """
     if name not in OPERANDS:
         raise ValueError(f"precision is {name!r}; expected one of {', '.join(map(repr, OPERANDS))}.")
     token = _choice.set(_Choice(OPERANDS[name], {}))
     try:
-        with single_precision(name) if OPERANDS[name] is None else nullcontext():
+        with _alone(name) if OPERANDS[name] is None else nullcontext():
             yield
     finally:
         _choice.reset(token)
+
+
+@contextmanager
+def _alone(name: str) -> Iterator[None]:
+    # Else one thread would multiply as another chose, and what the first one found be restored before the last is done.
+    with _turn, single_precision(name):
+        yield
 
 
 @contextmanager
