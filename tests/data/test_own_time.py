@@ -109,6 +109,15 @@ def test_states_of_rest_have_a_unit_too(make_data):
         assert units.params(resting.params).isfinite().all()
 
 
+def test_states_of_rest_have_gradients(make_data):
+    data = make_data("burgers")
+    u0 = torch.zeros_like(data.u[:, 0], requires_grad=True)
+    units = Scaling.fit(data, own_time=True).units(u0, data.params)
+    (units.fields(u0).sum() + units.params(data.params).sum() + units.times(data.t).sum()).backward()
+    assert u0.grad.isfinite().all()
+    assert u0.grad.abs().sum() > 0
+
+
 def test_rounding_is_no_range_of_a_parameter(make_data):
     """States of the same strength have the same viscosity in their own units, but for the last digits."""
     data = make_data()
