@@ -2,6 +2,7 @@
 
 from itertools import islice
 
+import numpy as np
 import pytest
 import torch
 
@@ -45,6 +46,12 @@ def test_a_run_is_repeated_and_taken_up_at_any_step(make_data):
     again = list(islice(Batches(data, 8, seed=3, **RANDOM).steps(first=5), 3))
     assert all(same(a, b) for a, b in zip(run[5:], again, strict=True))
     assert not same(run[0], next(iter(Batches(data, 8, seed=4, **RANDOM))))
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(make_data):
+    data = make_data()
+    pairs = zip(Batches(data, np.int64(8), seed=np.int64(3), **RANDOM), Batches(data, 8, seed=3, **RANDOM), strict=True)
+    assert all(same(a, b) for a, b in pairs)
 
 
 def test_streamed_batches_are_the_resident_ones(make_data, tmp_path):

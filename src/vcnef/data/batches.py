@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from operator import index
+from typing import NamedTuple, SupportsIndex
 
 import torch
 from jaxtyping import Float, Int
@@ -59,10 +60,10 @@ class Batches:
     def __init__(
         self,
         data: Trajectories | StoredTrajectories,
-        size: int,
+        size: SupportsIndex,
         *,
         device: torch.device | str = "cpu",
-        seed: int | None = 0,
+        seed: SupportsIndex | None = 0,
         queries: Queries | None = None,
         symmetries: Sequence[Symmetry] = (),
         scaling: Scaling | None = None,
@@ -70,6 +71,7 @@ class Batches:
         shard: tuple[int, int] = (0, 1),
     ) -> None:
         """`seed=None` keeps the order of the data, as evaluation wants it."""
+        size = index(size)
         if size < 1 or not len(data):
             raise ValueError(f"Batches of {size} out of {len(data)} trajectories; expected at least one of each.")
         self.size, self.seed, self.drop_last, self.shard = size, seed, drop_last, shard
@@ -155,9 +157,11 @@ class Batches:
         return torch.Generator().manual_seed(seed_of(self.seed, *place))
 
 
-def seed_of(*place: int | str | None) -> int:
+def seed_of(*place: SupportsIndex | str | None) -> int:
     """A seed that follows from the place in a run alone, so that one that is resumed draws the same numbers there."""
-    return int.from_bytes(blake2b(repr(place).encode(), digest_size=7).digest())
+    # Whole numbers of NumPy write themselves otherwise.
+    plain = tuple(index(each) if isinstance(each, SupportsIndex) else each for each in place)
+    return int.from_bytes(blake2b(repr(plain).encode(), digest_size=7).digest())
 
 
 def place(data: Trajectories | StoredTrajectories, device: torch.device) -> Trajectories | StoredTrajectories:
