@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from lightning_fabric.plugins import Precision
@@ -60,6 +61,13 @@ def test_a_run_killed_before_its_first_state_starts_again(fit_quickly, tmp_path)
     run = fit_quickly(out=tmp_path, arguments={"resume": True})
     assert [record["epoch"] for record in run.history] == [1]
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_recipe_with_numbers_of_numpy_is_resumed(fit_quickly, tmp_path):
+    recipe = {"learning_rate": np.logspace(-4, -3, 2)[1], "rates": {"decoder": np.float64(0.5)}}
+    fit_quickly(out=tmp_path, **recipe)
+    longer = fit_quickly(out=tmp_path, epochs=2, arguments={"resume": True}, **recipe)
+    assert [record["epoch"] for record in longer.history] == [1, 2]
 
 
 def test_resuming_otherwise_is_refused(fit_quickly, folder, data):

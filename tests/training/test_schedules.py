@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import jaxtyping
+import numpy as np
 import pytest
 import torch
 from torch.optim.lr_scheduler import MultiStepLR, OneCycleLR, StepLR
@@ -92,3 +93,13 @@ def test_recipes_are_checked(monkeypatch):
     for name, (value, sentence) in wrong.items():
         with pytest.raises(ValueError, match=sentence):
             Recipe(**{name: value})
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    """As a model's folder and a state hold them."""
+    recipe, given = Recipe(), {"epochs": np.int64(2), "ema": np.float32(0.5), "milestones": np.array([1, 2])}
+    for name, value in given.items():
+        object.__setattr__(recipe, name, value)  # where types are checked, as here, they would be refused
+    recipe.__post_init__()
+    assert [type(getattr(recipe, name)) for name in given] == [int, float, list]
+    assert (recipe.epochs, recipe.ema, recipe.milestones) == (2, 0.5, [1, 2])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from numbers import Integral
-from typing import Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
+
+import numpy as np
 
 from vcnef.checks import check_choice
 
@@ -72,6 +74,8 @@ class Recipe:
     """Beside the JSON lines that are always written."""
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            object.__setattr__(self, each.name, _plain(getattr(self, each.name)))
         self._check_choices()
         for name in ("epochs", "batch", "step_epochs", "validate_every", "save_every"):
             if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
@@ -109,3 +113,12 @@ class Recipe:
         known, *_ = get_args(hints["logs"])
         for log in self.logs:
             check_choice("logs", log, get_args(known))
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as Python's: they can be neither written beside a model nor read from a state again."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return type(value)(map(_plain, value)) if isinstance(value, list | tuple) else value
