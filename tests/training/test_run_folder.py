@@ -229,6 +229,17 @@ def test_a_loss_that_is_not_finite_stops_the_run(fit_quickly, tmp_path):
     assert all(value.isfinite().all() for value in state["model"].values())
 
 
+@pytest.mark.parametrize(
+    ("begins", "kept"), [(0.0, "There was nothing to keep yet"), (0.5, "The best weights are kept")]
+)
+def test_a_run_without_a_state_does_not_tell_of_one(fit_quickly, begins, kept):
+    def poisoned(model, batch, progress):
+        return mean_square(ask(model, batch), batch.u) * (torch.nan if progress > begins else 1.0)
+
+    with pytest.raises(NonFiniteError, match=rf"of 10\. {kept}; try a smaller"):
+        fit_quickly(epochs=2, arguments={"objective": poisoned})
+
+
 def test_a_loss_that_is_not_finite_is_noticed_within_an_epoch(fit_quickly, monkeypatch):
     """When the time for a report has come; here after every step."""
 

@@ -48,6 +48,8 @@ class State:
     counted: int = 0
     """How many they are."""
     best_weights: dict[str, Tensor] | None = None
+    saved: bool = False
+    """Whether a folder holds it, as it was some steps ago."""
 
     def note(self, loss: Tensor) -> None:
         """A step has been made."""
@@ -62,9 +64,11 @@ class State:
         weights = torch.stack([weight.detach().isfinite().all() for weight in self.model.parameters()]).all()
         if not bool(weights & self.losses.isfinite()):
             what = "weights are" if bool(self.losses.isfinite()) else "loss is"
+            kept = "The best weights are kept" if self.best_weights else "There was nothing to keep yet"
+            kept = "The last good state is kept" if self.saved else kept
             raise NonFiniteError(
-                f"The {what} no longer finite, noticed at step {self.step} of {steps}. The last good state is kept; "
-                "try a smaller learning rate or a smaller clip, fp32 precision, or look for outliers in the data."
+                f"The {what} no longer finite, noticed at step {self.step} of {steps}. {kept}; try a smaller learning "
+                "rate or a smaller clip, fp32 precision, or look for outliers in the data."
             )
 
     def begin_epoch(self) -> None:
@@ -120,6 +124,7 @@ class RunFolder:
         buffer = io.BytesIO()
         torch.save(record, buffer)
         write_whole(self.path / STATE, buffer.getvalue())
+        state.saved = True
 
     def restore(self, state: State, surrogate: Surrogate, terms: Mapping[str, Any]) -> None:
         """Bring a state to where the run was, if there was one; runs no code from the file."""
@@ -138,7 +143,7 @@ class RunFolder:
             for name in NUMBERS:
                 # States of earlier versions have reserved nothing.
                 setattr(state, name, record.get(name, 0.0) if name == "reserved" else record[name])
-            state.losses = record["losses"].to(device)
+            state.losses, state.saved = record["losses"].to(device), True
             # It is that of the process that wrote it; the others would draw what it draws.
             if self.writes:
                 _restore_random(record)
