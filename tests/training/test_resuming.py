@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import time
+from math import inf
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
+from vcnef.surrogate import Surrogate
 from vcnef.training import Stopped
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -88,6 +90,19 @@ def test_a_run_can_be_made_longer(world, tmp_path):
     world.run(tmp_path / "run", epochs=1)
     longer = world.run(tmp_path / "run", epochs=2, resume=True)
     assert [record["epoch"] for record in longer.history] == [1, 2]
+
+
+@pytest.mark.parametrize("step", [7, 10])
+def test_a_run_that_is_made_shorter_than_it_came_has_a_model(world, tmp_path, step):
+    """Its last weights, or their average: it was stopped before any were judged."""
+    with pytest.raises(Stopped):
+        world.run(tmp_path, steps_file=world.StopAfter(step), validate_every=3)
+    shorter = world.run(tmp_path, resume=True, epochs=1, validate_every=3)
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    assert state["best"] == shorter.best < inf
+    averages = zip(shorter.surrogate.model.parameters(), state["average"]["values"], strict=True)
+    assert all(torch.equal(weight, average) for weight, average in averages)
+    assert Surrogate.load(tmp_path / "model").provenance["step"] == step
 
 
 @pytest.fixture(scope="module")

@@ -80,6 +80,10 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
         reporter = Reporter(state, clock, on_progress if fabric.is_global_zero else None)
         if on_begin and fabric.is_global_zero and not clock.over(state.step):
             on_begin()
+        if clock.over(state.step) and state.best == inf:
+            # It was interrupted before a model was kept, and is now to go no further.
+            _judge(job, (state.step - 1) // len(batches), clock)
+            _save(job)
         while not clock.over(state.step):
             epoch, first = divmod(state.step, len(batches))
             reporter.begin(epoch)
@@ -102,9 +106,7 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
             state.elapsed, state.prepared, state.reserved = clock.elapsed, clock.prepared, clock.reserved
             done = clock.over(state.step)
             if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
-                state.losses = mean_over(fabric, state.losses)
-                job.folder.save(state, job.terms)
-                fabric.barrier()  # No process goes on to read what the first one has yet to write.
+                _save(job)
             if clock.asked_to_stop and not done:
                 raise Stopped(_farewell(job, clock))
     return diary.history
@@ -125,6 +127,12 @@ def _judge(job: Job, epoch: int, clock: Clock) -> Record:
             job.surrogate.provenance |= {"epoch": epoch + 1, "step": state.step, "valid_nrmse": _finite(score)}
             job.folder.save_model(job.surrogate)
     return {"valid_nrmse": score} if due and job.valid else {}
+
+
+def _save(job: Job) -> None:
+    job.state.losses = mean_over(job.fabric, job.state.losses)
+    job.folder.save(job.state, job.terms)
+    job.fabric.barrier()  # No process goes on to read what the first one has yet to write.
 
 
 def _finite(score: float) -> float | None:
