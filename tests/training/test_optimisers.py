@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from vcnef.training import Recipe
+from vcnef.training.muon import Muon
 from vcnef.training.optimisers import Average, Together, build_optimiser, set_rate
 
 
@@ -25,6 +26,13 @@ def test_muon_takes_the_inner_matrices():
 
 def test_muon_without_inner_matrices_is_adamw():
     assert isinstance(build_optimiser(nn.Linear(3, 3), Recipe(optimiser="muon")), torch.optim.AdamW)
+
+
+def test_muon_without_other_weights_is_alone():
+    """Where the others are frozen, say."""
+    network = nn.Linear(16, 16)
+    network.bias.requires_grad_(False)
+    assert isinstance(build_optimiser(network, Recipe(optimiser="muon")), Muon)
 
 
 def test_together_makes_the_steps_of_its_parts():

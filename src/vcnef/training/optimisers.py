@@ -51,8 +51,8 @@ def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
     if recipe.optimiser == "adamw":
         return AdamW(groups, **adam)
     inner, rest = _part(groups, inner=True), _part(groups, inner=False)
-    others = AdamW(rest, **adam)
-    return Together(Muon(inner, **shared), others) if inner else others
+    parts = ([Muon(inner, **shared)] if inner else []) + ([AdamW(rest, **adam)] if rest else [])
+    return parts[0] if len(parts) == 1 else Together(*parts)
 
 
 def group_weights(model: nn.Module, rates: Mapping[str, float]) -> list[dict[str, Any]]:
