@@ -23,6 +23,17 @@ def test_an_answer_is_the_network_in_physical_units(make_surrogate, make_data):
     assert scaling.horizon == 2.0
 
 
+def test_numbers_of_numpy_are_saved(make_surrogate, tmp_path):
+    surrogate = make_surrogate()
+    surrogate.provenance |= {"width": np.int64(16), "rates": np.array([0.5, 1.0])}
+    surrogate.save(tmp_path)
+    told = Surrogate.load(tmp_path).provenance
+    assert (told["width"], told["rates"]) == (16, [0.5, 1.0])
+    surrogate.provenance["width"] = {16}
+    with pytest.raises(TypeError, match=r"described by numbers, texts and lists of them; got \{16\}\. Give one"):
+        surrogate.save(tmp_path)
+
+
 def test_it_says_what_it_is_in_one_line(make_surrogate):
     words = repr(make_surrogate("cns2d"))
     assert words.startswith("Surrogate(vcnef, ")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from safetensors import SafetensorError
 from safetensors import torch as safetensors
 from torch import Tensor
@@ -44,11 +45,19 @@ def write_whole(path: Path, content: bytes) -> None:
 
 def save(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:
     # Both in bytes before either is written: a description that JSON cannot hold must not leave other weights there.
-    record = (json.dumps({"format": FORMAT, "vcnef": __version__, **description}, indent=2) + "\n").encode()
+    about = {"format": FORMAT, "vcnef": __version__, **description}
+    record = (json.dumps(about, indent=2, default=_plain) + "\n").encode()
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in weights.items()}
     # Weights first: between the two writes an older description of the same model stays valid.
     write_whole(folder / WEIGHTS, safetensors.save(tensors))
     write_whole(folder / CONFIG, record)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy, such as a width out of a sweep, as JSON has them."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"A model is described by numbers, texts and lists of them; got {value!r}. Give one of these.")
 
 
 def find(folder: Path) -> Path:
