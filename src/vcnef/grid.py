@@ -16,6 +16,11 @@ def as_sides(resolution: SupportsIndex | Sequence[int], ndim: int) -> tuple[int,
     return (index(resolution),) * ndim if isinstance(resolution, SupportsIndex) else tuple(resolution)
 
 
+def spell_sides(sides: Sequence[int]) -> str:
+    """64×64."""
+    return "×".join(map(str, sides))
+
+
 def cell_centres(
     domain: Sequence[tuple[float, float]],
     resolution: SupportsIndex | Sequence[int],

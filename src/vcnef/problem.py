@@ -10,6 +10,9 @@ from typing import Any
 SPACE = ("x", "y", "z")
 """The space axes, of which a problem has the first few."""
 
+DIGITS = 1e-5
+"""Relative difference below which two values of a parameter are the same; files hold single precision."""
+
 COORDINATES = ("sample", "t", *SPACE, "point", "channel")
 """Dimensions of labelled data and answers; a channel or parameter of such a name would take the place of one."""
 
@@ -82,3 +85,11 @@ class Problem:
         values["domain"] = tuple((float(low), float(high)) for low, high in values["domain"])
         values["ranges"] = {name: (float(low), float(high)) for name, (low, high) in values.get("ranges", {}).items()}
         return cls(**values)
+
+
+def within(values: Any, low: int | float, high: int | float) -> Any:
+    """Which values of a parameter lie in a range, as a mask.
+
+    Of each end its own digits: ranges such as 1e-8 to 0.1 span decades.
+    """
+    return (values >= low - DIGITS * abs(low)) & (values <= high + DIGITS * abs(high))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from vcnef.evaluation.selections import spell
 from vcnef.evaluation.speed import measure_memory, measure_speed, speed_table
 from vcnef.evaluation.tables import Section, seconds
+from vcnef.grid import spell_sides
 from vcnef.training.cost import TrainingCost, measure_training
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def title_of(table: str, ndim: int, asked: Mapping[str, Any], where: str) -> str
         "memory": "Peak memory of {batch} initial states × {points} points",
         "train": "Training steps of {batch} trajectories × {points} points, epochs of {epoch_samples}",
     }
-    points = spell((asked["points"],) * ndim)
+    points = spell_sides((asked["points"],) * ndim)
     return cases[table].format_map({**asked, "points": points}) + f", {asked['precision']} precision, {where}"
 
 

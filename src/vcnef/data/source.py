@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.grid import spell_sides
 from vcnef.problem import Problem
 
 
@@ -60,7 +61,7 @@ def _differences(other: Source, first: Source) -> Iterator[str]:
         yield f"they are of {got.name} and {expected.name}"
     for what, here, there in (("points", other.grid, first.grid), ("times", other.t, first.t)):
         if here.shape != there.shape:
-            sides = ("×".join(map(str, each.shape[: each.ndim - (what == "points")])) for each in (here, there))
+            sides = (spell_sides(each.shape[: each.ndim - (what == "points")]) for each in (here, there))
             yield f"they have {' and '.join(sides)} {what}"
         elif not _close(here, there):
             yield f"their {what} differ, by up to {float((here - there).abs().max()):.3g}"

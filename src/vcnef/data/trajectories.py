@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.views import View
+from vcnef.grid import spell_sides
 from vcnef.problem import Problem
 
 
@@ -94,7 +95,7 @@ class Trajectories:
 def describe(data: Any) -> str:
     """Size, names and ranges of trajectories in one line."""
     problem = data.problem
-    points = "×".join(str(n) for n in data.resolution)
+    points = spell_sides(data.resolution)
     text = f"{problem.name}{f' {data.subset}' if data.subset else ''}: {len(data)} × {len(data.t)} times "
     text += f"{data.t[0].item():.4g}…{data.t[-1].item():.4g} × {points} points, {', '.join(problem.channels)}"
     for name, (low, high) in problem.ranges.items():

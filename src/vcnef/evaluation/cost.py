@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vcnef.evaluation.selections import Selection, spell
+from vcnef.evaluation.selections import Selection
+from vcnef.grid import spell_sides
 from vcnef.metrics.errors import nrmse_table
 from vcnef.pde import EQUATIONS, equation, noted_generation
 from vcnef.surrogate.points import UNIFORM, arrangement
@@ -141,7 +142,7 @@ def _solve(
     solve = classical_solver(data, rows)
     expected = expected_seconds(partial(solve, u0), t, device)
     if expected > LONGEST_SOLVE:
-        points = spell(u0.shape[1:-1])
+        points = spell_sides(u0.shape[1:-1])
         return {}, [f"The solver was not timed on {points} points: it would take about {expected:.0f} s."]
     found: list[Tensor] = []
     seconds = time_once(lambda: found.append(solve(u0, t)), device) / len(rows)

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from vcnef.problem import DIGITS, within
+
 MOST_VALUES = 40
 """Where there are more values than this they were drawn from a range, and are told apart as seen and unseen only."""
-DIGITS = 1e-5
-"""Relative difference below which two values are the same; files hold single precision."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,7 @@ def _within(rows: Float[Tensor, "g p"], names: tuple[str, ...], ranges: Mapping[
     inside = torch.ones(len(rows), dtype=torch.bool)
     for column, name in enumerate(names):
         low, high = ranges.get(name, (-torch.inf, torch.inf))
-        # Of each end its own digits: ranges such as 1e-8 to 0.1 span decades.
-        least, most = low - DIGITS * abs(low), high + DIGITS * abs(high)
-        inside &= (rows[:, column] >= least) & (rows[:, column] <= most)
+        inside &= within(rows[:, column], low, high)
     return inside
 
 

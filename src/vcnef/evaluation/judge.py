@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.evaluation.record import Result
-from vcnef.evaluation.selections import Selection, spell
+from vcnef.evaluation.selections import Selection
 from vcnef.evaluation.tables import number
+from vcnef.grid import spell_sides
 from vcnef.metrics import Scores
 from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
 from vcnef.metrics.scores import existing_in
@@ -105,7 +106,7 @@ class Judge:
 
     def notes(self) -> list[str]:
         """What went wrong, in sentences."""
-        where = f"on {spell(self.grid.shape[:-1])} points and {len(self.selection.frames)} times"
+        where = f"on {spell_sides(self.grid.shape[:-1])} points and {len(self.selection.frames)} times"
         notes = []
         if self.arrangement in WITHOUT:
             notes.append(ABOUT[self.arrangement])

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.grid import as_sides, is_scattered
+from vcnef.grid import as_sides, is_scattered, spell_sides
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
     if points not in left:
         possible = sorted({n for n in left if n > 1})
         raise ValueError(
-            f"space has {points}, which no stride leaves of the {spell(data.resolution)} points of the data. "
+            f"space has {points}, which no stride leaves of the {spell_sides(data.resolution)} points of the data. "
             f"Choose from {_listed(possible)}, and open the data at full resolution."
         )
     return Selection(strides[left.index(points)], base.frames)
@@ -84,20 +84,15 @@ def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, l
     )
 
 
-def spell(resolution: Sequence[int]) -> str:
-    """64×64."""
-    return "×".join(str(n) for n in resolution)
-
-
 def _trained_stride(resolution: int | Sequence[int] | None, data: Any) -> tuple[int, list[str]]:
     full = data.resolution
     if resolution is None:
-        return 1, [f"The model does not say at which resolution it was trained; judged on {spell(full)} points."]
+        return 1, [f"The model does not say at which resolution it was trained; judged on {spell_sides(full)} points."]
     sides = as_sides(resolution, len(full))
     for stride in _strides(data):
         if tuple(ceil(n / stride) for n in full) == sides:
             return stride, []
-    return 1, [f"Trained on {spell(sides)} points, but judged on the {spell(full)} of the data."]
+    return 1, [f"Trained on {spell_sides(sides)} points, but judged on the {spell_sides(full)} of the data."]
 
 
 def _trained_frames(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import Any
 
-from vcnef.evaluation.selections import spell
+from vcnef.grid import spell_sides
 from vcnef.timing import spell_seconds
 
 TITLES = {
@@ -35,7 +35,7 @@ def sections(evaluation: Any) -> list[Section]:
     found = [_metrics(evaluation), _over_time(evaluation)]
     if len(evaluation.space) > 1:
         found.append(
-            _finer("Super-resolution in space", "points", evaluation.space, base, lambda r: spell(r.resolution))
+            _finer("Super-resolution in space", "points", evaluation.space, base, lambda r: spell_sides(r.resolution))
         )
     if len(evaluation.time) > 1:
         found.append(_finer("Super-resolution in time", "times", evaluation.time, base, lambda r: str(r.frames)))
@@ -94,7 +94,7 @@ def _metrics(evaluation: Any) -> Section:
         rows.append((TITLES.get(name, name), score(result.scores, "overall", name), *cells))
     title = (
         f"{evaluation.model} on {evaluation.problem}, {evaluation.split} split: {evaluation.samples} trajectories, "
-        f"{spell(result.resolution)} points, {result.frames} times"
+        f"{spell_sides(result.resolution)} points, {result.frames} times"
     )
     return Section(title, ("metric", "all", *evaluation.channels) if several else ("metric", "value"), tuple(rows))
 
@@ -148,6 +148,6 @@ def _cost(results: Sequence[Any]) -> Section:
         faster = "–" if cost.speed_up is None else f"{cost.speed_up:.3g}×"
         solver = (seconds(cost.solver_seconds), number(cost.solver_nrmse))
         # Of large fields fewer are computed together.
-        rows.append((spell(result.resolution), str(cost.samples), seconds(cost.seconds), *solver, faster, memory))
+        rows.append((spell_sides(result.resolution), str(cost.samples), seconds(cost.seconds), *solver, faster, memory))
     title = f"Time per trajectory on {results[0].cost.device}"
     return Section(title, ("points", "at once", "model", "solver", "solver nRMSE", "speed-up", "memory"), tuple(rows))

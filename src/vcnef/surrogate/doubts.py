@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from vcnef.data import Scaling
+from vcnef.grid import spell_sides
 from vcnef.models.interface import TrajectoryModel
-from vcnef.problem import SPACE, Problem
+from vcnef.problem import SPACE, Problem, within
 from vcnef.surrogate.inputs import Question
 from vcnef.surrogate.points import SCATTERED, arrangement
 
@@ -34,8 +35,7 @@ def _about_params(question: Question, problem: Problem) -> dict[str, str]:
     said = {}
     for name, (low, high) in problem.ranges.items():
         column = question.params[:, problem.parameters.index(name)]
-        # Of each end its own digits: ranges such as 1e-8 to 0.1 span decades.
-        if ((column < low - 1e-5 * abs(low)) | (column > high + 1e-5 * abs(high))).any():
+        if not within(column, low, high).all():
             asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
             trained = f"the surrogate was trained on {low:g} to {high:g}"
             said[name] = f"{name} is {asked}; {trained}. Its answer is extrapolated."
@@ -92,7 +92,7 @@ def _about_points(question: Question, problem: Problem, trained: str | None) -> 
 def _about_resolution(question: Question, trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
     sides = tuple(question.grid.shape[:-1])
     if trained and len(trained) == len(sides) and not model.suits(sides, tuple(trained)):
-        here, there = ("×".join(map(str, each)) for each in (sides, trained))
+        here, there = spell_sides(sides), spell_sides(trained)
         yield (
             f"u0 is given on {here} points; the surrogate was trained on {there}, and its model knows that spacing "
             "alone. Its answer may be much worse there."
