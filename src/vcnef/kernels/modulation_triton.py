@@ -157,17 +157,18 @@ def apply(
         z = _attend(
             tokens, mixing, mean, extra, query, join_bias, attention_norm, row, point, points, eps, feature, D, HEAD
         )
+        z = cast(z, operands)
     else:
-        z = cast(matrix(tokens + tokens_row * points * D, point, feature, points, D), tl.float32)
+        z = matrix(tokens + tokens_row * points * D, point, feature, points, D)
 
     if MODULATE:
-        field_row = row % frames if SHARED_FIELD else row
-        branch = matrix(field + field_row * points * D, point, feature, points, D)
         if ATTEND:
             factor = positive(product(z, scale, feature, feature, D, D))
         else:
-            factor = matrix(key_mean_or_scale + tokens_row * points * D, point, feature, points, D)
-        modulated = product(times(cast(factor, tl.float32), branch), out_map, feature, feature, D, D)
+            factor = cast(matrix(key_mean_or_scale + tokens_row * points * D, point, feature, points, D), tl.float32)
+        field_row = row % frames if SHARED_FIELD else row
+        branch = matrix(field + field_row * points * D, point, feature, points, D)
+        modulated = product(times(factor, branch), out_map, feature, feature, D, D)
         z = norm(add(z, modulated), modulation_norm, feature, eps, D)
 
     z_operand = cast(z, operands)
@@ -224,7 +225,7 @@ def _attend(
     """Y = LN(X + (Q / (Q (k̄ ∘ m))) M + bo)."""
     operands = query.weight.dtype.element_ty
     x = matrix(tokens + row * points * D, point, feature, points, D)
-    queries = positive(product(x, query, feature, feature, D, D))
+    queries = cast(positive(product(x, query, feature, feature, D, D)), operands)
     # As wide as the features: a product that is too wide is cheaper than spreading a narrow one.
     normaliser = dot(queries, _means_by_head(key_mean + row * D, feature, operands, D, HEAD))
     # 1/n as the square of a root: a division checks for ranges that n > 0 does not reach.
