@@ -8,7 +8,7 @@ import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import Tiling
-from vcnef.nn import blocks, decoders, modulation, norms
+from vcnef.nn import blocks, decoders, fused, modulation, norms
 
 torch.manual_seed(0)
 small, square = Tiling(16, 64, 4, 2), Tiling(64, 0, 4, 2)
@@ -33,10 +33,10 @@ class Tilings(dict):
 
 
 launched, launch.TILINGS = set(), Tilings(launch.TILINGS)
-NORM = {"residual", "residual_backward"}
+NORM, STENCIL = {"residual", "residual_backward"}, {"neighbours_backward"}
 
 
-def compare(model, sides, fused, expected_launches):
+def compare(model, sides, in_blocks, expected_launches, *, compiled=True):
     """Gradients with the kernels, eager and compiled, against those of the plain code."""
     for block in (*list(model.blocks)[:-1], *model.modulations):
         torch.nn.init.normal_(block.local.weight, std=0.3)
@@ -45,23 +45,26 @@ def compare(model, sides, fused, expected_launches):
     def gradients(function):
         return torch.autograd.grad(function(*inputs).square().mean(), list(model.parameters()))
 
-    switch(fused=False, half=False)
+    switch(in_blocks=False, half=False)
     expected = gradients(model)
-    switch(fused=fused, half=True)
-    for function in (model, torch.compile(model, fullgraph=True, backend="aot_eager")):
+    switch(in_blocks=in_blocks, half=True)
+    ways = [model, torch.compile(model, fullgraph=True, backend="aot_eager")]
+    for function in ways if compiled else ways[:1]:
         launched.clear()
         assert max(change(*pair) for pair in zip(gradients(function), expected, strict=True)) < 1e-4
-        assert launched == expected_launches
+        assert launched == expected_launches, launched ^ expected_launches
 
 
-def switch(*, fused, half):
-    """Whether blocks train as kernels, and norms: as if autocasting had chosen single precision."""
-    blocks.training_operands = modulation.training_operands = lambda *_: torch.float32 if fused else None
-    decoders.decoder_operands = lambda *_: torch.float32 if fused else None
-    norms.half_precision = lambda *_: torch.float32 if half else None
+def switch(*, in_blocks, half):
+    """Whether blocks train as kernels, and norms and stencils: as if autocasting had chosen single precision."""
+    blocks.training_operands = modulation.training_operands = lambda *_: torch.float32 if in_blocks else None
+    decoders.decoder_operands = lambda *_: torch.float32 if in_blocks else None
+    norms.half_precision = fused.half_precision = lambda *_: torch.float32 if half else None
 
 
 sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}
 compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS) - NORM)
 patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **sizes)
-compare(patched, (4, 4), False, NORM)
+compare(patched, (4, 4), False, NORM | STENCIL)
+volumes = vcnef.build("vcnef", ndim=3, channels=1, sides=(4, 4, 4), patches=(2, 4), **sizes | {"modulations": 1})
+compare(volumes, (4, 4, 4), True, set(launch.TILINGS) - {"decoder", "decoder_backward"}, compiled=False)

@@ -1,5 +1,8 @@
 """The kernels of inference against their twins, and `predict` with them; run in Triton's interpreter."""
 
+from itertools import product
+from math import prod
+
 import interpreting  # noqa: F401, before any kernel is imported
 import torch
 
@@ -57,19 +60,21 @@ for width, heads, points, fields, activation, dtype, between in cases:
     decoder = DecoderWeights(*(Affine.pack(dtype, *pair) for pair in pairs), 1e-5)
     close(kernels.decode(tokens, decoder, tiling), plain.decode(tokens, decoder), dtype)
 
-for points, periodic in (20, True), (20, False), (3, True), (3, False):
-    stencil = Stencil(torch.tensor([-5, -1, 0, 4], dtype=torch.int32), torch.randn(4, 40), periodic)
-    tokens = torch.randn(2, 3, points, 40).half()
-    given = tokens, stencil, torch.float16
-    close(mix_neighbours(*given, Tiling(16, 0, 4, 1)), plain.mix_neighbours(*given), torch.float16)
+for sides, periodic in product(((20,), (3,), (4, 5), (2, 3, 3)), (True, False)):
+    offsets = tuple(product((-5, 0, 1), repeat=len(sides)))
+    grids = [Stencil(each, offsets, torch.randn(len(offsets), 40), periodic) for each in (sides, sides[::-1])]
+    given = torch.randn(2, 3, 2 * prod(sides), 40).half(), grids, torch.float16
+    close(mix_neighbours(*given), plain.mix_neighbours(*given), torch.float16)
 
 fused.usable = lambda tokens, heads=1: True
-model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2, local=1, sides=(10,))
-for name, parameter in model.named_parameters():
-    if name.endswith("local.weight"):
-        torch.nn.init.normal_(parameter, std=0.5)
-inputs = torch.randn(2, 10, 1), cell_centres(((0.0, 1.0),), (10,)), torch.rand(2)
-expected = model(*inputs).detach()
-found = model.predict(*inputs, precision="fp16")
-assert not torch.equal(found, expected)
-close(found, expected, torch.float16)
+for sides, patches in ((10,), ()), ((4, 6), (2,)):
+    sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1, "sides": sides, "patches": patches}
+    model = vcnef.build("vcnef", ndim=len(sides), channels=1, **sizes)
+    for name, parameter in model.named_parameters():
+        if name.endswith("local.weight"):
+            torch.nn.init.normal_(parameter, std=0.5)
+    inputs = torch.randn(2, *sides, 1), cell_centres(((0.0, 1.0),) * len(sides), sides), torch.rand(2)
+    expected = model(*inputs).detach()
+    found = model.predict(*inputs, precision="fp16")
+    assert not torch.equal(found, expected)
+    close(found, expected, torch.float16)

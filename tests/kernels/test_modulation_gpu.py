@@ -1,5 +1,8 @@
 """The kernels against their twins and against the model's own forward, on a GPU."""
 
+from itertools import product
+from math import prod
+
 import pytest
 import torch
 from torch import nn
@@ -8,7 +11,7 @@ import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels import plain
-from vcnef.kernels.local import LOCAL_TILINGS, Stencil, mix_neighbours
+from vcnef.kernels.local import Stencil, mix_neighbours
 from vcnef.kernels.precision import precision
 from vcnef.kernels.weights import usable
 from vcnef.nn.decoders import PointDecoder
@@ -83,13 +86,17 @@ def test_decoding_agrees_with_its_twin(width, channels):
 
 @torch.no_grad()
 @pytest.mark.parametrize("periodic", [True, False])
-@pytest.mark.parametrize(("width", "points"), [(40, 3), (96, 256), (96, 300)])
-def test_neighbours_agree_with_their_twin(width, points, periodic):
-    stencil = Stencil(torch.tensor([-5, -1, 0, 4], dtype=torch.int32).cuda(), torch.randn(4, width).cuda(), periodic)
-    tokens = torch.randn(2, 3, points, width).cuda().half()
-    expected = plain.mix_neighbours(tokens, stencil, torch.float16)
-    for tiling in LOCAL_TILINGS:
-        assert change(mix_neighbours(tokens, stencil, torch.float16, tiling), expected) < 1e-3
+@pytest.mark.parametrize(
+    ("width", "sides"), [(40, (3,)), (96, (256,)), (96, (300,)), (256, (16, 15)), (128, (8, 7, 6)), (128, (16, 16, 16))]
+)
+def test_neighbours_agree_with_their_twin(width, sides, periodic):
+    offsets = tuple(product((-5, 0, 1), repeat=len(sides)))
+    stencils = [
+        Stencil(each, offsets, torch.randn(len(offsets), width).cuda(), periodic) for each in (sides, sides[::-1])
+    ]
+    tokens = torch.randn(2, 3, 2 * prod(sides), width).cuda().half()
+    expected = plain.mix_neighbours(tokens, stencils, torch.float16)
+    assert change(mix_neighbours(tokens, stencils, torch.float16), expected) < 1e-3
 
 
 @torch.no_grad()

@@ -1,9 +1,13 @@
 """What the layers with gradients must give: the same in plain PyTorch, differentiated by autograd."""
 
+from itertools import product
+from math import prod
+
 import torch
 import torch.nn.functional as F
 
 from vcnef.kernels import layers
+from vcnef.kernels.local import Stencil
 
 EPS = 1e-5
 
@@ -46,8 +50,15 @@ def decoder(tokens, weights):
     return F.linear(F.gelu(F.linear(normed, first, first_bias)), last, last_bias)
 
 
-def neighbours(tokens, weight, offsets):
-    return sum(tokens.roll(-offset, -2) * tap for tap, offset in zip(weight, offsets, strict=True))
+def neighbours(tokens, stencils):
+    rows = tokens.split([prod(each.sides) for each in stencils], -2)
+    return torch.cat([neighbours_on_grid(*each) for each in zip(rows, stencils, strict=True)], -2)
+
+
+def neighbours_on_grid(tokens, stencil):
+    field, axes = tokens.unflatten(-2, stencil.sides), tuple(range(-1 - len(stencil.sides), -1))
+    moved = [field.roll([-step for step in offset], axes) for offset in stencil.offsets]
+    return sum(each * tap for each, tap in zip(moved, stencil.weight, strict=True)).flatten(axes[0], -2)
 
 
 def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, device="cpu"):
@@ -117,12 +128,26 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
             lambda x, *w: decoder(x, w),
             [tokens, *norm, *square, *linear(width, channels)],
         )
-    for offsets in ([-3, -2, -1, 0, 1, 2, 3], [-2 * points - 1, 0, points], [4]):
+    plane, volume = list(product((-2, 0, 2), (-1, 0, 1))), list(product((-1, 0, 1), repeat=3))
+    for grids in (
+        [((points,), [(offset,) for offset in (-3, -2, -1, 0, 1, 2, 3)])],
+        [((points,), [(-2 * points - 1,), (0,), (points,)])],
+        [((points,), [(4,)])],
+        [((3, 5), plane)],
+        [((4, 3, 2), volume), ((1, 2, 3), volume[:5])],
+    ):
+        rows = draw(batch, times, sum(prod(sides) for sides, _ in grids), width)
+        counts = [len(offsets) for _, offsets in grids]
+
+        def stencils(weight, grids=grids, counts=counts):
+            parts = zip(grids, weight.split(counts), strict=True)
+            return [Stencil(sides, tuple(offsets), part, True) for (sides, offsets), part in parts]
+
         yield (
-            f"neighbours {offsets}",
-            lambda x, w, offsets=offsets: layers.neighbours(x, w, offsets),
-            lambda x, w, offsets=offsets: neighbours(x, w, offsets),
-            [tokens, draw(len(offsets), width)],
+            f"neighbours {grids}",
+            lambda x, w, stencils=stencils: layers.neighbours(x, stencils(w)),
+            lambda x, w, stencils=stencils: neighbours(x, stencils(w)),
+            [rows, draw(sum(counts), width)],
         )
 
 

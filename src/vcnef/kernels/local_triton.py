@@ -7,8 +7,11 @@ import triton.language as tl
 
 from vcnef.kernels.parts_triton import add, columns, matrix, own_tile, put, times, vector, zeros
 
+SIZES = ["points", "first", "planes", "lines", "length"]
+"""Other ones do not want another kernel."""
 
-@triton.jit(do_not_specialize=["points"])
+
+@triton.jit(do_not_specialize=SIZES)
 @no_type_check
 def mix_neighbours(
     tokens,
@@ -16,23 +19,43 @@ def mix_neighbours(
     offsets,
     weights,
     points,
+    first,
+    planes,
+    lines,
+    length,
     TAPS: tl.constexpr,
     PERIODIC: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """One program per row and tile of its tokens."""
-    row, first = own_tile(points, BLOCK_S)
-    point = first + tl.arange(0, BLOCK_S)
+    """One program per row and tile of the grid's tokens, which begin with the row's `first`."""
+    count = planes * lines * length
+    row, begin = own_tile(count, BLOCK_S)
+    point = begin + tl.arange(0, BLOCK_S)
     feature = columns(D)
+    start = (row * points + first) * D
     total = zeros(BLOCK_S, feature)
     for tap in tl.static_range(TAPS):
-        offset = tl.load(offsets + tap)
-        if PERIODIC:
-            place = point + (offset % points + points) % points
-            place = tl.where(place < points, place, place - points)
-        else:
-            place = tl.minimum(tl.maximum(point + offset, 0), points - 1)
-        neighbour = matrix(tokens + row * points * D, place, feature, points, D)
-        total = add(total, times(neighbour, vector(weights + tap * D, feature, D)))
-    put(out + row * points * D, total, point, feature, points, D)
+        place = neighbour(point, offsets + 3 * tap, planes, lines, length, PERIODIC)
+        there = matrix(tokens + start, place, feature, count, D)
+        total = add(total, times(there, vector(weights + tap * D, feature, D)))
+    put(out + start, total, point, feature, count, D)
+
+
+@triton.jit
+@no_type_check
+def neighbour(point, offset, planes, lines, length, PERIODIC: tl.constexpr):
+    """The places on the grid that are so far away from these."""
+    plane = moved(point // (lines * length), tl.load(offset), planes, PERIODIC)
+    line = moved(point // length % lines, tl.load(offset + 1), lines, PERIODIC)
+    return (plane * lines + line) * length + moved(point % length, tl.load(offset + 2), length, PERIODIC)
+
+
+@triton.jit
+@no_type_check
+def moved(place, offset, side, PERIODIC: tl.constexpr):
+    if PERIODIC:
+        place += (offset % side + side) % side
+        return tl.where(place < side, place, place - side)
+    else:
+        return tl.minimum(tl.maximum(place + offset, 0), side - 1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -73,12 +76,23 @@ def decode(tokens: Float[Tensor, "*b d"], weights: DecoderWeights) -> Float[Tens
     return _affine(F.gelu(_affine(_norm(tokens.float(), weights.norm, weights.eps), weights.first)), weights.second)
 
 
-def mix_neighbours(tokens: Float[Tensor, "*b s d"], stencil: Stencil, operands: torch.dtype) -> Float[Tensor, "*b s d"]:
-    points = tokens.shape[-2]
-    places = torch.arange(points, device=tokens.device).unsqueeze(-1) + stencil.offsets
-    places = places % points if stencil.periodic else places.clamp(0, points - 1)
-    neighbours = tokens.float()[..., places, :]
-    return (neighbours * stencil.weight).sum(-2).to(operands)
+def mix_neighbours(
+    tokens: Float[Tensor, "*b s d"], stencils: Sequence[Stencil], operands: torch.dtype
+) -> Float[Tensor, "*b s d"]:
+    rows = tokens.float().split([prod(each.sides) for each in stencils], dim=-2)
+    return torch.cat([_mix_grid(*each) for each in zip(rows, stencils, strict=True)], dim=-2).to(operands)
+
+
+def _mix_grid(tokens: Float[Tensor, "*b s d"], stencil: Stencil) -> Float[Tensor, "*b s d"]:
+    field, total = tokens.unflatten(-2, stencil.sides), 0
+    for offset, weight in zip(stencil.offsets, stencil.weight, strict=True):
+        moved = field
+        for axis, (step, side) in enumerate(zip(offset, stencil.sides, strict=True)):
+            places = torch.arange(step, side + step, device=field.device)
+            places = places % side if stencil.periodic else places.clamp(0, side - 1)
+            moved = moved.index_select(axis - len(stencil.sides) - 1, places)
+        total = total + moved * weight
+    return total.flatten(-1 - len(stencil.sides), -2)
 
 
 def orthogonalise(

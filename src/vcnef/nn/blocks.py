@@ -8,7 +8,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.kernels import modulation as kernels
-from vcnef.nn.fused import attend_and_norm, half_products, mix_local, pack_block, training_operands, widen_and_norm
+from vcnef.nn.fused import (
+    attend_and_norm,
+    half_products,
+    mix_alone,
+    mix_local,
+    pack_block,
+    training_operands,
+    widen_and_norm,
+)
 from vcnef.nn.linear import Linear
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
@@ -65,7 +73,7 @@ def attend(block: nn.Module, tokens: Float[Tensor, "*b s d"], layout: Layout) ->
         return attend_and_norm(block, tokens.to(dtype), layout)
     update = None if block.attention is None else block.dropout(block.attention(tokens))
     if block.local is not None:
-        mixed = block.local(tokens, layout)
+        mixed = mix_alone(block.local, tokens, layout)
         update = mixed if update is None else update + mixed
     return block.attention_norm(tokens, update)
 

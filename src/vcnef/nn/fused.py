@@ -122,22 +122,22 @@ def widen_and_norm(block: nn.Module, tokens: Tensor) -> Tensor:
 
 
 def learn_local(local: LocalMix, tokens: Tensor, layout: Layout) -> Tensor:
-    """The stencil of a block that trains as kernels: one itself on a periodic row, else the plain code."""
-    if not (local.on_a_row(layout) and local.periodic):
-        return local(tokens, layout)
-    offsets, weight = local.taps(tokens.shape[-2])
-    return layers.neighbours(tokens, weight, offsets)
+    """A stencil where kernels serve: one itself on periodic grids, else the plain code."""
+    stencils = local.stencils(layout) if local.periodic else None
+    return local(tokens, layout) if stencils is None else layers.neighbours(tokens, stencils)
+
+
+def mix_alone(local: LocalMix, tokens: Tensor, layout: Layout) -> Tensor:
+    """The stencil of a block whose layers are no kernels: it may still be one itself."""
+    return local(tokens, layout) if half_precision(tokens) is None else learn_local(local, tokens, layout)
 
 
 def mix_local(local: LocalMix | None, tokens: Tensor, layout: Layout, weights: BlockWeights) -> Tensor | None:
-    """What a packed block's stencil adds to its attention: by a kernel on a row, by the plain code on other grids."""
+    """What a packed block's stencil adds to its attention."""
     if local is None:
         return None
-    if not local.on_a_row(layout):
-        return local(tokens, layout)
-    points = tokens.shape[-2]
-    stencil = packed_once((local, points), lambda: local.stencil(points))
-    return mix_neighbours(tokens, stencil, weights.operands)
+    stencils = packed_once((local, layout), lambda: local.stencils(layout))
+    return local(tokens, layout) if stencils is None else mix_neighbours(tokens, stencils, weights.operands)
 
 
 def pack_decoder(norm: nn.LayerNorm, mlp: nn.Sequential, tokens: Tensor) -> DecoderWeights | None:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.kernels.local import Stencil
+from vcnef.kernels.local import MOST_TAPS, Stencil
 
 
 class TokenGrid(NamedTuple):
@@ -24,6 +24,9 @@ class TokenGrid(NamedTuple):
 
 Layout = tuple[TokenGrid, ...]
 """The grids whose tokens stand in one row."""
+
+Taps = dict[tuple[int, ...], list[tuple[int, float]]]
+"""Offsets in tokens -> which taps of the stencil act there, and with which share of their weight."""
 
 
 class LocalMix(nn.Module):
@@ -46,22 +49,16 @@ class LocalMix(nn.Module):
         mixed = [self._mix(*each) for each in zip(fields, extents, self.weight.unbind(), self.grids, strict=True)]
         return torch.cat([field.flatten(-1 - self.ndim, -2) for field in mixed], dim=-2)
 
-    def on_a_row(self, layout: Layout) -> bool:
-        """Whether tokens of this layout are one row of neighbours, which ends where the domain does."""
-        return self.ndim == 1 and len(layout) == 1 and layout[0].sides == layout[0].extent
-
-    def taps(self, points: int) -> tuple[list[int], Float[Tensor, "k d"]]:
-        """Offsets and weights on a row of that many tokens."""
-        (grid,) = self.grids
-        taps = spread_taps(self.reach, (points / grid[0],))
-        mixed = [sum([share * self.weight[0, tap] for tap, share in shares]) for shares in taps.values()]
-        return [offset for (offset,) in taps], torch.stack(mixed)
-
-    def stencil(self, points: int) -> Stencil:
-        """The same as inference takes it."""
-        offsets, weight = self.taps(points)
-        places = torch.tensor(offsets, dtype=torch.int32, device=weight.device)
-        return Stencil(places, weight.float(), self.periodic)
+    def stencils(self, layout: Layout) -> list[Stencil] | None:
+        """Those of these grids as kernels take them, or None where they would not serve: where tokens go beyond the
+        domain, or there are very many taps."""
+        stencils = []
+        for (sides, extent), grid, weight in zip(layout, self.grids, self.weight, strict=True):
+            taps = spread_taps(self.reach, _ratios(extent, grid))
+            if sides != extent or len(taps) > MOST_TAPS:
+                return None
+            stencils.append(Stencil(sides, tuple(taps), _shared(weight, taps).float(), self.periodic))
+        return stencils
 
     def _mix(
         self,
@@ -71,17 +68,17 @@ class LocalMix(nn.Module):
         grid: tuple[int | float, ...],
     ) -> Tensor:
         sides = field.shape[-1 - self.ndim : -1]
-        taps = spread_taps(self.reach, tuple(here / made_for for here, made_for in zip(extent, grid, strict=True)))
+        taps = spread_taps(self.reach, _ratios(extent, grid))
         margins = [max([abs(offset[axis]) for offset in taps]) for axis in range(self.ndim)]
         wide = field
         for axis, margin in enumerate(margins):
             wide = continue_both_ways(wide, axis - self.ndim - 1, margin, extent[axis], self.periodic)
-        shifted = {offset: sum([share * weight[tap] for tap, share in shares]) for offset, shares in taps.items()}
+        weight = _shared(weight, taps)
         if field.device.type == "cpu" and field.dtype == weight.dtype and not torch.compiler.is_compiling():
-            return convolve(wide, shifted, margins)
+            return convolve(wide, list(taps), weight, margins)
         # A sum of shifted copies: compilers fuse it with what stands around it, unlike a convolution.
         total = None
-        for offset, factor in shifted.items():
+        for offset, factor in zip(taps, weight, strict=True):
             window = [slice(m + o, m + o + side) for m, o, side in zip(margins, offset, sides, strict=True)]
             term = wide[(..., *window, slice(None))] * factor
             total = term if total is None else total + term
@@ -89,18 +86,17 @@ class LocalMix(nn.Module):
 
 
 def convolve(
-    wide: Float[Tensor, "*b d"], taps: dict[tuple[int, ...], Float[Tensor, " d"]], margins: list[int]
+    wide: Float[Tensor, "*b d"], offsets: list[tuple[int, ...]], weights: Float[Tensor, "k d"], margins: list[int]
 ) -> Float[Tensor, "*c d"]:
     """Σ_o w_o ∘ z(x_i + o) as a convolution: on a processor three to eight times as fast as the sum.
 
     `wide` has `margins` more points at the ends of its axes. Taps that stand apart make a dilated kernel.
     """
-    weights, width, ndim = torch.stack(list(taps.values())), wide.shape[-1], len(margins)
-    axes = list(zip(*taps, strict=True))
-    steps = [gcd(*offsets) or 1 for offsets in axes]
+    width, ndim, axes = wide.shape[-1], len(margins), list(zip(*offsets, strict=True))
+    steps = [gcd(*along) or 1 for along in axes]
     places = [
-        torch.tensor([(margin + offset) // step for offset in offsets])
-        for margin, step, offsets in zip(margins, steps, axes, strict=True)
+        torch.tensor([(margin + offset) // step for offset in along])
+        for margin, step, along in zip(margins, steps, axes, strict=True)
     ]
     sizes = [2 * margin // step + 1 for margin, step in zip(margins, steps, strict=True)]
     kernel = weights.new_zeros(*sizes, width).index_put(places, weights).movedim(-1, 0).unsqueeze(1)
@@ -113,11 +109,8 @@ def convolve(
     return out.reshape(*wide.shape[: -1 - ndim], *sides, width)
 
 
-def spread_taps(reach: int, ratios: tuple[float, ...]) -> dict[tuple[int, ...], list[tuple[int, float]]]:
-    """Offsets in grid points -> which taps of the stencil act there, and with which share of their weight.
-
-    A tap k stands k · ratio points away; what falls between points is shared by its neighbours, linearly.
-    """
+def spread_taps(reach: int, ratios: tuple[float, ...]) -> Taps:
+    """A tap k stands k · ratio points away; what falls between points is shared by its neighbours, linearly."""
     spread = defaultdict(list)
     for tap, steps in enumerate(product(range(-reach, reach + 1), repeat=len(ratios))):
         places = [step * ratio for step, ratio in zip(steps, ratios, strict=True)]
@@ -126,6 +119,18 @@ def spread_taps(reach: int, ratios: tuple[float, ...]) -> dict[tuple[int, ...], 
             if share := prod([part for _, part in corner]):
                 spread[tuple(offset for offset, _ in corner)].append((tap, share))
     return dict(spread)
+
+
+def _ratios(extent: tuple[int | float, ...], grid: tuple[int | float, ...]) -> tuple[float, ...]:
+    """How much finer a grid is than the one that the stencil is made for."""
+    return tuple(here / made_for for here, made_for in zip(extent, grid, strict=True))
+
+
+def _shared(weight: Float[Tensor, "taps d"], taps: Taps) -> Float[Tensor, "k d"]:
+    """The weight at every offset."""
+    if list(taps.values()) == [[(tap, 1)] for tap in range(len(weight))]:
+        return weight
+    return torch.stack([sum([share * weight[tap] for tap, share in shares]) for shares in taps.values()])
 
 
 def continue_both_ways(field: Tensor, axis: int, margin: int, extent: int | float, periodic: bool) -> Tensor:

@@ -8,7 +8,7 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
     mlp          LN(Z + W₂ act(W₁ Z + b₁) + b₂)
     residual     LN(Z + U), for models too wide for the others
     decoder      W₂ GELU(W₁ LN(Z) + b₁) + b₂
-    neighbours   out_i = Σ_k w_k ∘ z_(i + o_k), in rows that go on from their other end
+    neighbours   out_i = Σ_k w_k ∘ z_(i + o_k), on grids that go on from their other end
 
 Each is an operator of its own, which compilers leave as it is. Tokens come and go in the operands' type; norms, sums,
 the last map of the decoder and the gradients of weights are in fp32. What is kept for the backward pass is, beside a

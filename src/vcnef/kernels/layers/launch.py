@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcnef.kernels.local import LOCAL_TILINGS
 from vcnef.kernels.modulation import DECODE_TILINGS
 from vcnef.kernels.weights import Affine, Tiling
 
@@ -24,8 +23,7 @@ TILINGS = {
     "mlp_backward": Tiling(64, 64, 4, 3),
     "decoder": DECODE_TILINGS[0],
     "decoder_backward": Tiling(64, 0, 4, 2),
-    "mix_neighbours": LOCAL_TILINGS[0],
-    "neighbours_backward": Tiling(8, 0, 2, 1),
+    "neighbours_backward": Tiling(64, 0, 2, 1),
     "residual": Tiling(32, 0, 8, 1),
     "residual_backward": Tiling(8, 0, 4, 2),
 }
