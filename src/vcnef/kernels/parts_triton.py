@@ -117,6 +117,19 @@ def put(pointer, x, rows, columns, ROWS, COLUMNS: tl.constexpr):
         )
 
 
+@triton.jit
+@no_type_check
+def put_reversed(pointer, x, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """xᵀ, whose rows are the columns of x."""
+    within = inside(columns, COLUMNS)
+    for part in tl.static_range(len(x)):
+        tl.store(
+            pointer + columns[part][None, :] * ROWS + rows[:, None],
+            x[part].to(pointer.dtype.element_ty),
+            mask=(rows < ROWS)[:, None] & within[part][None, :],
+        )
+
+
 # Arithmetic, part by part. Triton 3.6 keeps a comprehension's name alive: in a kernel with a loop it has to be in a
 # function of its own.
 

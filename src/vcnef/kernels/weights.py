@@ -20,6 +20,9 @@ WIDEST = 128
 WIDEST_NORM = 1024
 """The same where nothing but a norm is computed of it."""
 
+WIDEST_CAPPED = 96
+"""Width up to which a tile stays in registers that are capped."""
+
 SWITCH = "VCNEF_KERNELS"
 """The environment variable that is 0 where plain code is wanted, to compare or to look for a fault."""
 
@@ -102,7 +105,7 @@ class Tiling(NamedTuple):
 
 def first_for(width: int, tilings: tuple[Tiling, ...]) -> Tiling:
     """The first tiling that serves a width: with few registers, wider tokens would not stay in them."""
-    return next(each for each in tilings if each.registers is None or width <= 96)
+    return next(each for each in tilings if each.registers is None or width <= WIDEST_CAPPED)
 
 
 def switched_off() -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from vcnef.kernels.modulation import DECODE_TILINGS
-from vcnef.kernels.weights import Affine, Tiling
+from vcnef.kernels.weights import WIDEST_CAPPED, Affine, Tiling
 
 TILINGS = {
     "mix": Tiling(64, 0, 8, 2, 128),
@@ -20,7 +20,8 @@ TILINGS = {
     "modulation": Tiling(64, 0, 4, 2, 168),
     "modulation_backward": Tiling(64, 0, 4, 2),
     "mlp": Tiling(128, 64, 8, 2, 128),
-    "mlp_backward": Tiling(64, 64, 4, 3),
+    "mlp_backward": Tiling(64, 64, 4, 2, 168),
+    "mlp_weights_backward": Tiling(64, 128, 8, 3),
     "decoder": DECODE_TILINGS[0],
     "decoder_backward": Tiling(64, 0, 4, 2),
     "neighbours_backward": Tiling(64, 0, 2, 1),
@@ -34,14 +35,25 @@ Weights = list[Tensor]
 
 
 def launch(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
-    """Start a kernel in the tiles that suit it."""
+    """Start a kernel in the tiles that suit it, with all registers where tokens are wide."""
     tiling = TILINGS[kernel.__name__]
+    if sizes["D"] > WIDEST_CAPPED:
+        tiling = tiling._replace(registers=None)
     with torch.cuda.device_of(given[0]):
         kernel[(programs,)](*given, **sizes, BLOCK_S=tiling.tokens, **tiling.launch)
 
 
 def tiles_of(name: str, points: int) -> int:
     return -(-points // TILINGS[name].tokens)
+
+
+def shares_of(name: str, points: int, others: int, device: torch.device) -> tuple[int, int]:
+    """Into how many parts points are cut, and how many are in each, where programs keep what they sum up on chip: with
+    so many others for each part, there is one for every multiprocessor."""
+    tiles = tiles_of(name, points)
+    busy = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+    each = -(-tiles // max(1, busy // others))
+    return -(-tiles // each), each * TILINGS[name].tokens
 
 
 def pack(tokens: Tensor, weights: list[Tensor]) -> list[Tensor]:

@@ -15,10 +15,10 @@ from vcnef.kernels.layers.launch import (
     floats,
     launch,
     pack,
+    shares_of,
     summed,
     tiles_of,
     two_like,
-    weight_grad,
 )
 from vcnef.kernels.weights import padded
 
@@ -62,19 +62,27 @@ def _mlp_backward(
     count = inverse.numel()
     programs = tiles_of("mlp_backward", count)
     grad_tokens, grad_total = two_like(tokens)
-    inner, grad_inner = (tokens.new_empty(count, hidden) for _ in range(2))
-    token_sums = floats(tokens, programs, 3 * width + hidden)
+    token_sums = floats(tokens, programs, 3 * width)
+    maps = affine(weights, packed)
     launch(
-        kernels.mlp_backward, programs, grad, tokens, standard, inverse, *affine(weights, packed), grad_tokens,
-        grad_total, inner, grad_inner, token_sums, count, **_mlp_sizes("mlp_backward", weights, activation),
+        kernels.mlp_backward, programs, grad, tokens, standard, inverse, *maps, grad_tokens, grad_total, token_sums,
+        count, **_mlp_sizes("mlp_backward", weights, activation),
     )  # fmt: skip
-    return [grad_tokens, summed(token_sums), weight_grad(tokens, grad_inner), weight_grad(inner, grad_total)]
+
+    sizes = _mlp_sizes("mlp_weights_backward", weights, activation)
+    chunks = -(-hidden // sizes["BLOCK_H"])
+    parts, share = shares_of("mlp_weights_backward", count, chunks, tokens.device)
+    sums = floats(tokens, parts, hidden * (2 * width + 1))
+    launch(
+        kernels.mlp_weights_backward, parts * chunks, tokens, grad_total, *maps[:2], sums, count, share, **sizes
+    )  # fmt: skip
+    return [grad_tokens, summed(token_sums), summed(sums)]
 
 
 @_mlp_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, standard: Tensor, inverse: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
-    widen, widen_bias, narrow, narrow_bias, *_ = map(torch.empty_like, weights)
-    return [torch.empty_like(tokens), floats(tokens, 3 * len(narrow_bias) + len(widen_bias)), widen, narrow]
+    hidden, width = weights[0].shape
+    return [torch.empty_like(tokens), floats(tokens, 3 * width), floats(tokens, hidden * (2 * width + 1))]
 
 
 def _mlp_sizes(kernel: str, weights: list[Tensor], activation: str) -> dict[str, Any]:
@@ -93,10 +101,12 @@ def _differentiate_mlp(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, standard, inverse, *saved = ctx.saved_tensors
     packed, weights = saved[:2], saved[2:]
     found = _mlp_backward(grad.contiguous(), tokens, standard, inverse, weights, packed, ctx.activation)
-    grad_tokens, sums, widen, narrow = found
-    hidden, width = widen.shape
-    scale, shift, narrow_bias, widen_bias = sums.split([width, width, width, hidden])
-    return grad_tokens, [widen, widen_bias, narrow, narrow_bias, scale, shift], [None] * 2, None, None
+    grad_tokens, sums, maps = found
+    hidden, width = weights[0].shape
+    scale, shift, narrow_bias = sums.chunk(3)
+    widen, narrow, widen_bias = maps.split([hidden * width, hidden * width, hidden])
+    grads = [widen.view(hidden, width), widen_bias, narrow.view(width, hidden), narrow_bias, scale, shift]
+    return grad_tokens, grads, [None] * 2, None, None
 
 
 _mlp.register_autograd(_differentiate_mlp, setup_context=_save_mlp)

@@ -5,9 +5,10 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import norm_backward, put_norm, put_sums
+from vcnef.kernels.layers.norm_triton import norm_backward, put_norm
 from vcnef.kernels.parts_triton import (
     add,
+    as_columns,
     cast,
     columns,
     dot,
@@ -17,11 +18,13 @@ from vcnef.kernels.parts_triton import (
     normal_tail,
     product,
     put,
+    put_reversed,
     relu,
     reverse,
     times,
     vector,
     weight,
+    zeros,
 )
 
 
@@ -67,8 +70,6 @@ def mlp_backward(
     layer_norm,
     grad_tokens,
     grad_out,
-    hidden,
-    grad_hidden,
     token_sums,
     count,
     D: tl.constexpr,
@@ -81,26 +82,71 @@ def mlp_backward(
     start = program * BLOCK_S
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
     operands = widen.weight.dtype.element_ty
+    at = start * D
     total = norm_backward(
-        grad + start * D, standard + start * D, inverse + start, layer_norm, token_sums + program * (3 * D + HIDDEN),
-        rows, left, feature, D,
-    )  # fmt: skip
+        grad + at, standard + at, inverse + start, layer_norm, token_sums + program * 3 * D, rows, left, feature, D
+    )
     grad_operand = cast(total, operands)
-    put(grad_out + start * D, grad_operand, rows, feature, left, D)
-    x = matrix(tokens + start * D, rows, feature, left, D)
+    put(grad_out + at, grad_operand, rows, feature, left, D)
+    x = matrix(tokens + at, rows, feature, left, D)
     for first in range(0, HIDDEN, BLOCK_H):
         chunk = (first + tl.arange(0, BLOCK_H),)
         widening = weight(widen.weight, feature, chunk, D, HIDDEN)
         before = add(dot(x, widening), vector(widen.bias, chunk, HIDDEN))
-        after = gelu(before) if GELU else relu(before)
-        put(hidden + start * HIDDEN, after, rows, chunk, left, HIDDEN)
         back = dot(grad_operand, reverse(weight(narrow.weight, chunk, feature, HIDDEN, D)))
         back = times(back, gelu_slope(before) if GELU else relu_slope(before))
-        back = cast(back, operands)
-        put(grad_hidden + start * HIDDEN, back, rows, chunk, left, HIDDEN)
-        put_sums(token_sums + program * (3 * D + HIDDEN) + 3 * D, back, chunk, HIDDEN)
         total = dot(back, reverse(widening), total)
-    put(grad_tokens + start * D, total, rows, feature, left, D)
+    put(grad_tokens + at, total, rows, feature, left, D)
+
+
+@triton.jit(do_not_specialize=["count", "share"])
+@no_type_check
+def mlp_weights_backward(
+    tokens,
+    grad_out,
+    widen,
+    narrow,
+    sums,
+    count,
+    share,
+    D: tl.constexpr,
+    HIDDEN: tl.constexpr,
+    GELU: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+):
+    """One program per `share` of the tokens and chunk of hidden features, whose weights stay on chip: to compute these
+    features again is cheaper than to store them, four times as wide as tokens, and read them back.
+
+    Features are rows here, so that products leave them where the next ones read their left side, in registers.
+    `sums` of every share are the gradients of the widening map's weight and bias, and of the narrowing weight."""
+    CHUNKS: tl.constexpr = (HIDDEN + BLOCK_H - 1) // BLOCK_H
+    part = (tl.program_id(0) // CHUNKS).to(tl.int64)
+    own, feature = tl.program_id(0) % CHUNKS * BLOCK_H + tl.arange(0, BLOCK_H), columns(D)
+    operands = widen.weight.dtype.element_ty
+    widening = reverse(weight(widen.weight, feature, (own,), D, HIDDEN))[0]
+    narrowing = weight(narrow.weight, (own,), feature, HIDDEN, D)[0]
+    bias = tl.load(widen.bias + own, mask=own < HIDDEN, other=0.0)[:, None]
+
+    grad_widen, grad_narrow = zeros(BLOCK_H, feature), zeros(BLOCK_H, feature)
+    grad_bias = tl.zeros((BLOCK_H,), tl.float32)
+    end = tl.minimum((part + 1) * share, count)
+    for start in range(part * share, end, BLOCK_S):
+        rows, at = tl.arange(0, BLOCK_S), start * D
+        x = matrix(tokens + at, rows, feature, end - start, D)
+        g = matrix(grad_out + at, rows, feature, end - start, D)
+        before = add(dot(widening, as_columns(x)), (bias,))
+        back = dot(narrowing, as_columns(g))
+        back = times(back, gelu_slope(before) if GELU else relu_slope(before))
+        after = gelu(before) if GELU else relu(before)
+        grad_bias += tl.sum(back[0], 1)
+        grad_widen = dot(cast(back, operands), (x,), grad_widen)
+        grad_narrow = dot(cast(after, operands), (g,), grad_narrow)
+
+    sums += part * HIDDEN * (2 * D + 1)
+    put(sums, grad_widen, own, feature, HIDDEN, D)
+    put_reversed(sums + HIDDEN * D, grad_narrow, own, feature, HIDDEN, D)
+    tl.store(sums + 2 * HIDDEN * D + own, grad_bias, mask=own < HIDDEN)
 
 
 @triton.jit
