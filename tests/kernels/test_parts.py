@@ -26,3 +26,8 @@ def test_wide_tokens_are_not_squeezed_into_few_registers():
     squeezed, free = Tiling(128, 64, 8, 2, 128), Tiling(128, 64, 8, 3)
     assert first_for(96, (squeezed, free)) == squeezed
     assert first_for(128, (squeezed, free)) == free
+
+
+@pytest.mark.parametrize(("points", "tokens"), [(256, 128), (100, 128), (64, 64), (300, 64), (17, 64)])
+def test_tiles_reach_little_beyond_the_points(points, tokens):
+    assert first_for(96, (Tiling(128, 32, 8, 3), Tiling(64, 64, 4, 2)), points).tokens == tokens

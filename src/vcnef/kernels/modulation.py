@@ -21,21 +21,21 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, first_for, padded
+from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, first_for, padded, same_head
 
 MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 8, 2, 128), Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 2))
 APPLY_TILINGS = (
+    Tiling(128, 32, 8, 3, 128),
+    Tiling(128, 32, 8, 2, 128),
     Tiling(64, 64, 4, 2, 168),
-    Tiling(128, 64, 8, 2, 128),
-    Tiling(64, 32, 4, 2, 168),
     Tiling(128, 64, 8, 3),
     Tiling(64, 64, 4, 2),
 )
 MODULATE_TILINGS = (
+    Tiling(128, 32, 8, 3, 128),
     Tiling(64, 64, 4, 2, 168),
-    Tiling(128, 32, 8, 2, 128),
-    Tiling(64, 32, 4, 2, 128),
     Tiling(128, 64, 8, 3),
+    Tiling(64, 64, 4, 2),
 )
 DECODE_TILINGS = (Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 1, 128))
 """The tilings worth trying, the one in use first; `benchmarks/kernels.py` times them."""
@@ -55,8 +55,9 @@ def mix(
     with torch.cuda.device_of(tokens):
         kernels.mix[(batch * times,)](
             *(tokens, None, None, mixing, key_mean, weights.key, weights.value, weights.join.weight, points),
+            HEAD=width // weights.heads,
             BLOCK_D=padded(width),
-            **_sizes(width, weights.heads, tiling),
+            **_sizes(width, tiling),
         )
     return mixing, key_mean
 
@@ -73,14 +74,15 @@ def attend(
     from vcnef.kernels import modulation_triton as kernels
 
     batch, times, points, width = tokens.shape
-    tiling = tiling or first_for(width, APPLY_TILINGS)
+    tiling = tiling or first_for(width, APPLY_TILINGS, points)
     tokens = tokens.contiguous()
     attended, factor = (torch.empty_like(tokens, dtype=weights.operands) for _ in range(2))
     with torch.cuda.device_of(tokens):
         kernels.attend[(batch * times * -(-points // tiling.tokens),)](
             *(tokens, mixing, key_mean, None if extra is None else extra.contiguous(), attended, factor),
-            *(weights.query, weights.join.bias, weights.attention_norm, weights.scale, points, weights.eps),
-            **_sizes(width, weights.heads, tiling),
+            *(weights.query, _heads(tokens, weights), weights.join.bias, weights.attention_norm),
+            *(weights.scale, points, weights.eps),
+            **_sizes(width, tiling),
         )
     return attended, factor
 
@@ -155,7 +157,7 @@ def _launch(
 
     batch, own_times, points, width = tokens.shape
     times, hidden = own_times if field is None else field.shape[1], len(weights.widen.bias)
-    tiling = tiling or first_for(width, MODULATE_TILINGS if mixing is None else APPLY_TILINGS)
+    tiling = tiling or first_for(width, MODULATE_TILINGS if mixing is None else APPLY_TILINGS, points)
     tokens, key_mean_or_scale = tokens.contiguous(), key_mean_or_scale.contiguous()
     field = field if field is None else field.to(weights.operands).contiguous()
     extra = extra if extra is None else extra.contiguous()
@@ -163,7 +165,7 @@ def _launch(
     with torch.cuda.device_of(tokens):
         kernels.apply[(batch * times * -(-points // tiling.tokens),)](
             *(tokens, mixing, key_mean_or_scale, extra, field, out),
-            *(weights.query, weights.join.bias, weights.attention_norm),
+            *(weights.query, _heads(tokens, weights), weights.join.bias, weights.attention_norm),
             *(weights.scale, weights.out, weights.modulation_norm),
             *(weights.widen, weights.narrow, weights.mlp_norm),
             *(times, points, weights.eps),
@@ -174,15 +176,14 @@ def _launch(
             ONE_TIME=own_times == 1,
             SHARED_FIELD=field is not None and field.shape[0] == 1,
             BLOCK_H=min(tiling.hidden, padded(hidden)),
-            **_sizes(width, weights.heads, tiling),
+            **_sizes(width, tiling),
         )
     return out
 
 
-def _sizes(width: int, heads: int, tiling: Tiling) -> dict[str, Any]:
-    return {
-        "D": width,
-        "HEAD": width // heads,
-        "BLOCK_S": tiling.tokens,
-        **tiling.launch,
-    }
+def _heads(tokens: Tensor, weights: BlockWeights) -> Tensor:
+    return same_head(tokens.shape[-1], weights.heads, weights.operands, tokens.device)
+
+
+def _sizes(width: int, tiling: Tiling) -> dict[str, Any]:
+    return {"D": width, "BLOCK_S": tiling.tokens, **tiling.launch}

@@ -14,7 +14,9 @@ from vcnef.kernels.parts_triton import (
     gelu,
     matrix,
     norm,
+    normaliser_floor,
     own_tile,
+    pairs,
     positive,
     product,
     put,
@@ -91,13 +93,13 @@ def attend(
     attended,
     factor,
     query,
+    heads,
     join_bias,
     attention_norm,
     scale,
     points,
     eps,
     D: tl.constexpr,
-    HEAD: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
     """One program per sample, time and tile of tokens: Y and F of a block whose times are still one."""
@@ -105,7 +107,7 @@ def attend(
     point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
     y = _attend(
-        tokens, mixing, key_mean, extra, query, join_bias, attention_norm, row, point, points, eps, feature, D, HEAD
+        tokens, mixing, key_mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature, D
     )
     put(attended + row * points * D, y, point, feature, points, D)
     f = positive(product(y, scale, feature, feature, D, D))
@@ -122,6 +124,7 @@ def apply(
     field,
     out,
     query,
+    heads,
     join_bias,
     attention_norm,
     scale,
@@ -135,7 +138,6 @@ def apply(
     eps,
     D: tl.constexpr,
     HIDDEN: tl.constexpr,
-    HEAD: tl.constexpr,
     GELU: tl.constexpr,
     ATTEND: tl.constexpr,
     MODULATE: tl.constexpr,
@@ -155,7 +157,7 @@ def apply(
     if ATTEND:
         mean = key_mean_or_scale
         z = _attend(
-            tokens, mixing, mean, extra, query, join_bias, attention_norm, row, point, points, eps, feature, D, HEAD
+            tokens, mixing, mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature, D
         )
         z = cast(z, operands)
     else:
@@ -212,6 +214,7 @@ def _attend(
     key_mean,
     extra,
     query,
+    heads,
     join_bias,
     attention_norm,
     row,
@@ -220,16 +223,17 @@ def _attend(
     eps,
     feature,
     D: tl.constexpr,
-    HEAD: tl.constexpr,
 ):
     """Y = LN(X + (Q / (Q (k̄ ∘ m))) M + bo)."""
     operands = query.weight.dtype.element_ty
     x = matrix(tokens + row * points * D, point, feature, points, D)
     queries = cast(positive(product(x, query, feature, feature, D, D)), operands)
-    # As wide as the features: a product that is too wide is cheaper than spreading a narrow one.
-    normaliser = dot(queries, _means_by_head(key_mean + row * D, feature, operands, D, HEAD))
+    # A sum within each head, as a product with ones there: too wide, but cheaper than spreading a narrow one.
+    normaliser = dot(
+        times(queries, cast(vector(key_mean + row * D, feature, D), operands)), weight(heads, feature, feature, D, D)
+    )
     # 1/n as the square of a root: a division checks for ranges that n > 0 does not reach.
-    inverse = [tl.rsqrt(each + 1e-6 / points) for each in normaliser]
+    inverse = _root_of_inverse(normaliser, normaliser_floor(feature, points, D))
     shares = times(times(queries, inverse), inverse)
     attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D))
     attended = add(add(attended, x), vector(join_bias, feature, D))
@@ -240,13 +244,5 @@ def _attend(
 
 @triton.jit
 @no_type_check
-def _means_by_head(key_mean, feature, operands: tl.constexpr, D: tl.constexpr, HEAD: tl.constexpr):
-    """k̄ ∘ m. Padding makes heads of its own, where φ(0) · 1 keeps the normaliser away from zero."""
-    return [_mean_rows(key_mean, rows, feature, operands, D, HEAD) for rows in feature]
-
-
-@triton.jit
-@no_type_check
-def _mean_rows(key_mean, rows, feature, operands: tl.constexpr, D: tl.constexpr, HEAD: tl.constexpr):
-    mean = tl.load(key_mean + rows, mask=rows < D, other=1.0).to(operands)
-    return within_heads([mean[:, None] for _ in feature], rows, feature, HEAD)
+def _root_of_inverse(x, floor):
+    return [tl.rsqrt(pair[0] + pair[1]) for pair in pairs(x, floor)]

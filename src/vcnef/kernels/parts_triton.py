@@ -274,3 +274,10 @@ def normal_tail(x):
 @no_type_check
 def normal_density(x):
     return 0.3989422804014327 * tl.exp2(-0.7213475204444817 * x * x)
+
+
+@triton.jit
+@no_type_check
+def normaliser_floor(feature, points, D: tl.constexpr):
+    """What keeps an attention's normalisers from zero; padding belongs to no head, so there it is all they have."""
+    return [tl.where(each < D, 1e-6 / points, 1.0)[None, :] for each in feature]

@@ -103,9 +103,17 @@ class Tiling(NamedTuple):
         return {"num_warps": self.warps, "num_stages": self.stages, "maxnreg": self.registers}
 
 
-def first_for(width: int, tilings: tuple[Tiling, ...]) -> Tiling:
-    """The first tiling that serves a width: with few registers, wider tokens would not stay in them."""
-    return next(each for each in tilings if each.registers is None or width <= WIDEST_CAPPED)
+def first_for(width: int, tilings: tuple[Tiling, ...], points: int = 0) -> Tiling:
+    """The first tiling that serves a width, among those whose tiles reach least beyond so many points."""
+    serving = [each for each in tilings if each.registers is None or width <= WIDEST_CAPPED]
+    return min(serving, key=lambda each: -points % each.tokens)
+
+
+@cache
+def same_head(width: int, heads: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """m: ones within a head, zeros between heads."""
+    head = torch.arange(width, device=device) // (width // heads)
+    return (head[:, None] == head).to(dtype)
 
 
 def switched_off() -> bool:

@@ -2,7 +2,6 @@
 
 # No postponed annotations here: they are what operators read their signatures from.
 
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -22,7 +21,7 @@ from vcnef.kernels.layers.launch import (
     two_like,
     weight_grad,
 )
-from vcnef.kernels.weights import padded
+from vcnef.kernels.weights import padded, same_head
 
 
 def attention(
@@ -49,7 +48,7 @@ def _attention(
     )  # fmt: skip
     launch(
         kernels.attention, rows * tiles_of("attention", points), tokens, mixing, key_mean, extra, out, standard,
-        inverse, query, join.bias, norm, _same_head(width, heads, tokens.dtype, tokens.device), points, eps, D=width,
+        inverse, query, join.bias, norm, same_head(width, heads, tokens.dtype, tokens.device), points, eps, D=width,
     )  # fmt: skip
     return found
 
@@ -75,7 +74,7 @@ def _attention_backward(
     token_sums, mean_sums = floats(tokens, rows * tiles, 4 * width), floats(tokens, rows * tiles, width)
     launch(
         kernels.attention_backward, rows * tiles, grad, tokens, mixing, key_mean, standard, inverse, query, norm,
-        _same_head(width, heads, tokens.dtype, tokens.device), grad_total, grad_query, normalised,
+        same_head(width, heads, tokens.dtype, tokens.device), grad_total, grad_query, normalised,
         token_sums, mean_sums, points, D=width,
     )  # fmt: skip
 
@@ -125,13 +124,6 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     scale, shift, join_bias, query_bias = sums.chunk(4)
     grads = [query, query_bias, key, key_bias, value, value_bias, join, join_bias, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
-
-
-@cache
-def _same_head(width: int, heads: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """m: ones within a head, zeros between heads."""
-    head = torch.arange(width, device=device) // (width // heads)
-    return (head[:, None] == head).to(dtype)
 
 
 _attention.register_autograd(_differentiate_attention, setup_context=_save_attention)

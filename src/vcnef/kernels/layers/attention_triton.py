@@ -12,6 +12,7 @@ from vcnef.kernels.parts_triton import (
     columns,
     dot,
     matrix,
+    normaliser_floor,
     own_tile,
     pairs,
     positive,
@@ -54,7 +55,7 @@ def attention(
     queries = positive(product(x, query, feature, feature, D, D))
     # A sum within each head, as a product with ones there.
     normaliser = dot(times(queries, vector(key_mean + row * D, feature, D)), weight(heads, feature, feature, D, D))
-    weights = times(queries, _inverse(normaliser, _floor(feature, points, D)))
+    weights = times(queries, _inverse(normaliser, normaliser_floor(feature, points, D)))
     total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
     total = add(total, vector(join_bias, feature, D))
     if extra is not None:
@@ -99,7 +100,7 @@ def attention_backward(
     x = matrix(tokens + at, rows, feature, left, D)
     queries = positive(product(x, query, feature, feature, D, D))
     mean, ones = vector(key_mean + row * D, feature, D), weight(heads, feature, feature, D, D)
-    inverse_sum = _inverse(dot(times(queries, mean), ones), _floor(feature, points, D))
+    inverse_sum = _inverse(dot(times(queries, mean), ones), normaliser_floor(feature, points, D))
     weights = times(queries, inverse_sum)
     put(normalised + at, weights, rows, feature, left, D)
     back = times(dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D))), inverse_sum)
@@ -186,10 +187,3 @@ def keys_backward(
 @no_type_check
 def _inverse(x, floor):
     return [1.0 / (pair[0] + pair[1]) for pair in pairs(x, floor)]
-
-
-@triton.jit
-@no_type_check
-def _floor(feature, points, D: tl.constexpr):
-    """What keeps normalisers away from zero; padding belongs to no head, so there it is all they have."""
-    return [tl.where(each < D, 1e-6 / points, 1.0)[None, :] for each in feature]
