@@ -33,7 +33,7 @@ class Tilings(dict):
 
 
 launched, launch.TILINGS = set(), Tilings(launch.TILINGS)
-NORM, STENCIL = {"residual", "residual_backward"}, {"neighbours_backward"}
+WIDE, STENCIL = {"residual", "residual_backward", "activation", "activation_backward"}, {"neighbours_backward"}
 
 
 def compare(model, sides, in_blocks, expected_launches, *, compiled=True):
@@ -56,15 +56,15 @@ def compare(model, sides, in_blocks, expected_launches, *, compiled=True):
 
 
 def switch(*, in_blocks, half):
-    """Whether blocks train as kernels, and norms and stencils: as if autocasting had chosen single precision."""
+    """Whether blocks train as kernels, and what wide ones have: as if autocasting had chosen single precision."""
     blocks.training_operands = modulation.training_operands = lambda *_: torch.float32 if in_blocks else None
     decoders.decoder_operands = lambda *_: torch.float32 if in_blocks else None
     norms.half_precision = fused.half_precision = lambda *_: torch.float32 if half else None
 
 
 sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}
-compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS) - NORM)
+compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS) - WIDE)
 patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **sizes)
-compare(patched, (4, 4), False, NORM | STENCIL)
+compare(patched, (4, 4), False, WIDE | STENCIL)
 volumes = vcnef.build("vcnef", ndim=3, channels=1, sides=(4, 4, 4), patches=(2, 4), **sizes | {"modulations": 1})
 compare(volumes, (4, 4, 4), True, set(launch.TILINGS) - {"decoder", "decoder_backward"}, compiled=False)

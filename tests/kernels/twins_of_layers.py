@@ -121,6 +121,12 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
         lambda x, *w: residual(x, None, w),
         [tokens, *norm],
     )
+    yield (
+        "gelu",
+        layers.gelu,
+        lambda x, b: F.gelu(x + b),
+        [draw(batch, times, points, 5 * width), draw(5 * width)],
+    )
     for channels in (1, 3):
         yield (
             f"decoder to {channels} channels",

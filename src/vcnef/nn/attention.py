@@ -56,7 +56,8 @@ class LinearAttention(nn.Module):
         out = rearrange(self.out.weight, "d (h e) -> h e d", h=self.heads)
         gram = rearrange(gram, "... (h k) d -> ... h k d", h=self.heads)
         state = einsum(gram, value, "... h k d, h e d -> ... h k e") + key_sum.unsqueeze(-1) * bias.unsqueeze(-2)
-        return rearrange(state @ out, "... h k d -> ... (h k) d")
+        # Not `state @ out`, which would repeat the weights for every set of tokens.
+        return rearrange(einsum(state, out, "... h k e, h e d -> ... h k d"), "... h k d -> ... (h k) d")
 
 
 class SoftmaxAttention(nn.Module):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.fused import (
     attend_and_norm,
+    gelu_of_map,
     half_products,
     mix_alone,
     mix_local,
@@ -17,7 +18,7 @@ from vcnef.nn.fused import (
     training_operands,
     widen_and_norm,
 )
-from vcnef.nn.linear import Linear
+from vcnef.nn.linear import Linear, only_values_matter
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
 
@@ -32,7 +33,9 @@ class FeedForward(nn.Sequential):
 
     def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
         widen, activation, narrow = self
-        return narrow(widen(x, activation))
+        if only_values_matter() or type(activation) is not nn.GELU:
+            return narrow(widen(x, activation))
+        return narrow(gelu_of_map(x, widen.weight, widen.bias))
 
 
 class TransformerBlock(nn.Module):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.blocks import FeedForward
-from vcnef.nn.fused import decoder_operands, learnt, pack_decoder
+from vcnef.nn.fused import decoder_operands, gelu_of_map, learnt, pack_decoder
 from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
 from vcnef.nn.unrounded import unrounded
@@ -68,14 +68,14 @@ class PatchDecoder(nn.Module):
         field = self.mix.bias
         for k, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
             cells = self._grow(self.mlps[k % len(self.mlps)](row), self.grow[k])
-            pixels = self._paint(F.gelu(cells), self.paint[k], mixing[k])
+            pixels = self._paint(cells, self.paint[k], mixing[k])
             field = field + self._arrange(pixels, shape, self.patches[k] // 2)
         inside = tuple(slice(side) for side in sides)
         return field[(..., *inside, slice(None))]
 
     def _grow(self, patches: Float[Tensor, "b t s d"], grow: nn.Module) -> Float[Tensor, "b t s cells e"]:
         weight = grow.weight.flatten(2).permute(2, 1, 0)
-        cells = F.linear(patches, weight.flatten(0, 1), grow.bias.repeat(len(weight)))
+        cells = gelu_of_map(patches, weight.flatten(0, 1), grow.bias.repeat(len(weight)))
         return cells.unflatten(-1, weight.shape[:2])
 
     def _paint(self, cells: Tensor, paint: nn.Module, mixing: Tensor) -> Float[Tensor, "b t s cells pixels"]:

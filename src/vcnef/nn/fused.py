@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vcnef.kernels import layers
@@ -62,6 +63,14 @@ def half_precision(tokens: Tensor) -> torch.dtype | None:
     if not torch.is_autocast_enabled("cuda"):
         return None
     return torch.get_autocast_dtype("cuda") if usable(tokens, widest=WIDEST_NORM) else None
+
+
+def gelu_of_map(tokens: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """GELU(x W + b). In half precision, bias and activation train as one kernel: compilers make two of their gradients,
+    and compute the activation again for those of the next map."""
+    if torch.is_grad_enabled() and half_precision(tokens) is not None:
+        return layers.gelu(F.linear(tokens, weight), bias)
+    return F.gelu(F.linear(tokens, weight, bias))
 
 
 def half_products(tokens: Tensor) -> AbstractContextManager:

@@ -7,6 +7,7 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
     modulation   LN(Y + (F ∘ C) W + b),  F = φ(Y Ws + bs), or given with Y for all times at once
     mlp          LN(Z + W₂ act(W₁ Z + b₁) + b₂)
     residual     LN(Z + U), for models too wide for the others
+    gelu         GELU(H + b), for these too
     decoder      W₂ GELU(W₁ LN(Z) + b₁) + b₂
     neighbours   out_i = Σ_k w_k ∘ z_(i + o_k), on grids that go on from their other end
 
@@ -16,6 +17,7 @@ layer's input, the input of its norm with mean 0 and variance 1; everything else
 is what the modules of `nn` compute, and their gradients.
 """
 
+from vcnef.kernels.layers.activation_layer import gelu
 from vcnef.kernels.layers.attention_layer import attention
 from vcnef.kernels.layers.decoder_layer import decoder
 from vcnef.kernels.layers.mlp_layer import mlp
@@ -23,4 +25,4 @@ from vcnef.kernels.layers.modulation_layer import modulation
 from vcnef.kernels.layers.neighbours_layer import neighbours
 from vcnef.kernels.layers.residual_layer import residual
 
-__all__ = ["attention", "decoder", "mlp", "modulation", "neighbours", "residual"]
+__all__ = ["attention", "decoder", "gelu", "mlp", "modulation", "neighbours", "residual"]
