@@ -15,6 +15,8 @@ Each is an operator of its own, which compilers leave as it is. Tokens come and 
 the last map of the decoder and the gradients of weights are in fp32. What is kept for the backward pass is, beside a
 layer's input, the input of its norm with mean 0 and variance 1; everything else is computed again there. What is right
 is what the modules of `nn` compute, and their gradients.
+
+Compiled code is kept between runs and found by the names of operators: one whose results change shape needs a new name.
 """
 
 from vcnef.kernels.layers.activation_layer import gelu

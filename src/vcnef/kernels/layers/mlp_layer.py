@@ -46,7 +46,7 @@ def _empty_mlp(tokens: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return *two_like(tokens), floats(tokens, *tokens.shape[:-1])
 
 
-@torch.library.custom_op("vcnef::mlp_layer_backward", mutates_args=())
+@torch.library.custom_op("vcnef::mlp_layer_gradients", mutates_args=())
 def _mlp_backward(
     grad: Tensor,
     tokens: Tensor,
