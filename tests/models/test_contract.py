@@ -1,5 +1,7 @@
 """Every model, in every dimension it has, with and without parameters: one interface."""
 
+import weakref
+
 import pytest
 import torch
 
@@ -52,6 +54,22 @@ def test_the_interface(name, ndim, params):
     finer = tuple(2 * side for side in SIDES[ndim])
     fine = model(torch.randn(1, *finer, 2), cell_centres(((0.0, 1.0),) * ndim, finer), t, p if p is None else p[:1])
     assert fine.shape == (1, 3, *finer, 2)
+
+
+def test_answers_are_not_in_memory_twice(monkeypatch):
+    """No part is kept when the next one is asked for: all of them together are as large as the answer."""
+    model, parts = vcnef.build("vcnef", ndim=1, channels=2, **TINY["vcnef"]), []
+    query = model.query
+
+    def watched(*given):
+        assert not [each for each in parts if each() is not None]
+        part = query(*given)
+        parts.append(weakref.ref(part))
+        return part
+
+    monkeypatch.setattr(model, "query", watched)
+    model.predict(torch.randn(2, 12, 2), torch.rand(12, 1), torch.rand(7), points_per_chunk=2 * 12)
+    assert len(parts) == 7
 
 
 @pytest.mark.parametrize(("name", "ndim", "params"), CASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import NamedTuple
@@ -128,10 +129,9 @@ class Coral(TrajectoryModel):
 
     def query_in_parts(
         self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"], times: int
-    ) -> Float[Tensor, "b t *x c"]:
+    ) -> Iterator[Float[Tensor, "b part *x c"]]:
         """Codes are small and pass all times at once; the fields, which are not, follow in parts."""
-        parts = self.codes_at(latent, t).split(times, dim=1)
-        return torch.cat([self.decode(part, latent.grid) for part in parts], dim=1)
+        return (self.decode(part, latent.grid) for part in self.codes_at(latent, t).split(times, dim=1))
 
     def codes_at(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         """The codes at any times, as the SIREN takes them."""

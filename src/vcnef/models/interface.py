@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -70,11 +71,10 @@ class TrajectoryModel(nn.Module):
         """How many of so many times are computed together, at the least."""
         return 1 if self.independent_times else times
 
-    def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Float[Tensor, "b t *x c"]:
+    def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
         """`query` of so many times after so many; of all at once where each has to pass the earlier ones."""
-        if not self.independent_times:
-            return self.query(latent, t)
-        return torch.cat([self.query(latent, part) for part in t.split(times, dim=-1)], dim=1)
+        parts = t.split(times, dim=-1) if self.independent_times else (t,)
+        return (self.query(latent, part) for part in parts)
 
     @torch.no_grad()
     def predict(
@@ -110,7 +110,7 @@ class TrajectoryModel(nn.Module):
             rows = slice(start, start + samples)
             with chosen_precision(precision):
                 latent = self.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
-                answer[rows] = self.query_in_parts(latent, _rows(t, rows, shared=1), times)
+                _fill(answer[rows], self.query_in_parts(latent, _rows(t, rows, shared=1), times))
         if precision == "fp16" and answer.is_cuda and not bool(answer.isfinite().all()):
             return self.predict(u0, grid, t, params, points_per_chunk=points_per_chunk, precision="bf16")
         return answer
@@ -169,6 +169,15 @@ def _chunk_sizes(u0: Tensor, budget: int, least_times: int) -> tuple[int, int]:
 def _rows(values: Tensor | None, rows: slice, shared: int | None = None) -> Tensor | None:
     """Those rows of what each sample has for itself; what all samples share, told by its rank, stays whole."""
     return values if values is None or values.ndim == shared else values[rows]
+
+
+def _fill(answer: Float[Tensor, "b t *x c"], parts: Iterator[Tensor]) -> None:
+    """Write parts one after the other, so that no two of them take memory at once."""
+    first = 0
+    for part in parts:
+        answer[:, first : first + part.shape[1]] = part
+        first += part.shape[1]
+        del part
 
 
 def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor | None) -> None:
