@@ -13,6 +13,14 @@ from vcnef.nn.blocks import TransformerBlock
 from vcnef.nn.decoders import PointDecoder
 from vcnef.nn.fused import block_weights, decoder_weights
 from vcnef.nn.linear import positive
+from vcnef.nn.local import LocalMix
+
+
+def giving(extra):
+    """A stencil that gives just this."""
+    local = LocalMix(extra.shape[-1], 1, ((0.1,),), periodic=True)
+    local.forward = lambda tokens, layout: extra
+    return local
 
 
 @torch.no_grad()
@@ -43,7 +51,7 @@ def test_first_block_starts_from_attended_tokens_and_scale(make_case, shared):
 def test_extra_joins_the_attention(make_case):
     case = make_case(16, 2, 7, nn.ReLU)
     weights = case.weights()
-    case.block.local = lambda tokens, layout: case.extra
+    case.block.local = giving(case.extra)
     expected = case.block(case.tokens, case.coordinates)
     mixed = plain.mix(case.tokens, weights)
     found = plain.apply(case.tokens, *mixed, case.field, weights, case.extra)
@@ -66,7 +74,7 @@ def test_twins_of_the_other_modules():
     weights = block_weights(block, torch.float32)
     mixed = plain.mix(tokens, weights)
     torch.testing.assert_close(plain.transform(tokens, *mixed, weights)[:, 0], block(tokens[:, 0]))
-    block.local = lambda tokens, layout: extra[:, 0]
+    block.local = giving(extra[:, 0])
     torch.testing.assert_close(plain.transform(tokens, *mixed, weights, extra)[:, 0], block(tokens[:, 0]))
 
     decoder = PointDecoder(48, 3)
