@@ -1,5 +1,6 @@
 """A world that a tiny network learns in seconds, and a run in it that can be slowed down and killed; also a script."""
 
+import atexit
 import os
 import signal
 import sys
@@ -72,7 +73,10 @@ def run(out, *, pause=0.0, resume=False, steps_file=None, random=True, **recipe)
 
 
 def run_together(folder):
-    """Of several processes: a run with nothing random in it, and one that is stopped in its first epoch and resumed."""
+    """Of several processes: a run with nothing random in it, and one that is stopped in its first epoch and resumed.
+    At the very end, the first process writes down whether it is still connected."""
+    if os.environ["RANK"] == "0":
+        atexit.register(lambda: (folder / "connected").write_text(str(torch.distributed.is_initialized())))
     run(folder / "plain", random=False)
     run(folder / "whole", epochs=2)
     with suppress(Stopped):

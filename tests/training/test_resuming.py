@@ -124,6 +124,10 @@ def test_two_processes_are_one_with_the_joint_batch(world, together, tmp_path):
         torch.testing.assert_close(value, other[name], rtol=1e-3, atol=1e-5)
 
 
+def test_two_processes_have_parted_before_they_end(together):
+    assert (together / "connected").read_text() == "False"
+
+
 def test_two_processes_continue_bit_by_bit(together):
     assert same_bytes(together / "stopped", together / "whole")
     # Losses of an epoch in two parts are added in another order.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import warnings
@@ -47,7 +48,16 @@ def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
     logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(logging.WARNING)
     fabric = Fabric(accelerator=kind, devices=devices, num_nodes=nodes, **precise(recipe.precision, kind))
     fabric.launch()
+    if fabric.world_size > 1:
+        # Fabric does so for GPUs alone; the threads of other connections may abort a process that ends with them.
+        atexit.register(_part)
     return fabric
+
+
+def _part() -> None:
+    """End the connections to other processes."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def share(recipe: Recipe, fabric: Fabric) -> int:
