@@ -40,3 +40,14 @@ def test_ticks_of_a_scale_are_told_apart():
 )
 def test_ends_of_a_scale(values, ends):
     assert run(f"bounds([{values}])") == ends
+
+
+def test_both_answers_have_one_scale():
+    assert run("compare([0, 1, 0, 4], [0, -2, 0, 3])") == {
+        "own": [0, 1, 0, 4],
+        "other": [0, -2, 0, 3],
+        "difference": [0, 3, 0, 1],
+        "range": [-2, 4],
+        "reach": 3,
+    }
+    assert run("compare([0, 1, 0, 4])") == {"own": [0, 1, 0, 4], "range": [0, 4], "reach": 1}

@@ -1,6 +1,6 @@
 // The explorer's page: controls make a question, the server answers, canvases show it. No library, no network.
 
-import {bounds, duration, per, short, ticks} from "./numbers.js";
+import {compare, duration, per, short, ticks} from "./numbers.js";
 
 const find = id => document.getElementById(id);
 const TIMES = {1: [11, 21, 41, 81, 161], 2: [5, 11, 21, 41], 3: [5, 11, 21]};
@@ -257,6 +257,13 @@ function field(answer, index) {
   return values;
 }
 
+// A channel of what is shown; kept until another one or the solver's answer is, since every move of a slider draws.
+function fields(which) {
+  const {surrogate, solver, fields: known} = shown;
+  if (known?.which === which && known.solver === solver) return known;
+  return shown.fields = {which, solver, ...compare(field(surrogate, which), solver && field(solver, which))};
+}
+
 // ---------------------------------------------------------------- drawing
 
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -336,14 +343,14 @@ function legend(brush, width, entries) {
 
 let plot; // how the upper plot maps its axes, for the pen
 
-function drawLines(surrogate, solver, index) {
+function drawLines({own, other, difference, range, reach}, index) {
   const canvas = find("lines");
   const {brush, width, height} = prepare(canvas);
   const {surrogate: {x: [x]}} = shown;
   const count = x.length;
   const row = values => values.subarray(index * count, (index + 1) * count);
-  const initial = pen ? Float32Array.from(x, (_, i) => pen.values[Math.floor(i * DRAWN / count)]) : surrogate.subarray(0, count);
-  let [low, high] = pen ? pen.bounds : bounds(surrogate, solver ?? []);
+  const initial = pen ? Float32Array.from(x, (_, i) => pen.values[Math.floor(i * DRAWN / count)]) : own.subarray(0, count);
+  let [low, high] = pen ? pen.bounds : range;
   if (!pen) {
     const room = Math.max(0.12 * (high - low), 0.1 * channel().half);
     [low, high] = [low - room, high + room];
@@ -352,16 +359,14 @@ function drawLines(surrogate, solver, index) {
   const place = frame(brush, width, height, model.domain[0], [low, high], channel().name + (unit ? ` (${unit})` : ""));
   plot = {low, high, width, height};
   line(brush, place, x, initial, colour("initial"), {width: 1.6, dash: [2, 3]});
-  if (!pen && solver) line(brush, place, x, row(solver), colour("solver"), {width: 3.2});
-  if (!pen) line(brush, place, x, row(surrogate), colour("surrogate"), {dash: solver ? [7, 4] : []});
+  if (!pen && other) line(brush, place, x, row(other), colour("solver"), {width: 3.2});
+  if (!pen) line(brush, place, x, row(own), colour("surrogate"), {dash: other ? [7, 4] : []});
   legend(brush, width, [["initial", colour("initial"), [2, 3]], ["solver", colour("solver"), []], ["surrogate", colour("surrogate"), [7, 4]]]);
 
   const below = prepare(find("difference"));
-  const difference = solver ? surrogate.map((value, i) => value - solver[i]) : new Float32Array(0);
-  const [least, most] = bounds(difference);
-  const reach = solver ? 1.1 * Math.max(-least, most, 1e-6) : 1;
-  const flat = frame(below.brush, below.width, below.height, model.domain[0], [-reach, reach], "surrogate − solver");
-  if (solver && !pen) line(below.brush, flat, x, row(difference), colour("error"));
+  const room = 1.1 * Math.max(reach, 1e-6);
+  const flat = frame(below.brush, below.width, below.height, model.domain[0], [-room, room], "surrogate − solver");
+  if (difference && !pen) line(below.brush, flat, x, row(difference), colour("error"));
 }
 
 function shadeTable(stops) {
@@ -437,30 +442,25 @@ function plane(values, [, across, up, ...rest], index) {
   return depth === 1 ? now : Float32Array.from({length: across * up}, (_, i) => now[i * depth + slice]);
 }
 
-function drawMaps(surrogate, solver, index) {
+function drawMaps({own, other, difference, range, reach}, index) {
   const {shape: sizes, t} = shown.surrogate;
   const line = model.ndim === 1;
   const part = values => values && (line ? values : plane(values, sizes, index));
-  const [own, other] = [part(surrogate), part(solver)];
   const [across, up] = line ? sizes : sizes.slice(1, 3);
   const last = t[t.length - 1];
   const layout = line
     ? {ends: [[0, last], model.domain[0]], labels: ["t", "x"], mark: (index + 0.5) / sizes[0]}
     : {ends: model.domain, labels: ["x", "y"]};
-  const range = bounds(own, other ?? []);
-  const difference = other && own.map((value, i) => value - other[i]);
-  const [least, most] = bounds(difference ?? []);
-  const reach = Math.max(-least, most, 1e-9);
-  drawMap(find("map-surrogate"), own, across, up, range, FIELD_SHADES, layout);
-  drawMap(find("map-solver"), other, across, up, range, FIELD_SHADES, layout);
-  drawMap(find("map-error"), difference, across, up, [-reach, reach], ERROR_SHADES, {...layout, mark: undefined});
+  const most = Math.max(reach, 1e-9);
+  drawMap(find("map-surrogate"), part(own), across, up, range, FIELD_SHADES, layout);
+  drawMap(find("map-solver"), part(other), across, up, range, FIELD_SHADES, layout);
+  drawMap(find("map-error"), part(difference), across, up, [-most, most], ERROR_SHADES, {...layout, mark: undefined});
 }
 
 function draw() {
   const {surrogate, solver} = shown;
   if (!surrogate) return;
   const index = Number(find("time").value), which = model.channels.indexOf(channel());
-  const own = field(surrogate, which), other = solver && field(solver, which);
   const unit = model.units.t ? ` ${model.units.t}` : "";
   find("time-value").textContent = `t = ${short(surrogate.t[index])}${unit}`;
   find("time").setAttribute("aria-valuetext", find("time-value").textContent);
@@ -478,8 +478,8 @@ function draw() {
     find("slice-value").textContent = `z = ${short(surrogate.x[2][find("slice").value])}`;
     find("slice").setAttribute("aria-valuetext", find("slice-value").textContent);
   }
-  if (model.ndim === 1) drawLines(own, other, index);
-  if (!pen) drawMaps(own, other, index);
+  if (model.ndim === 1) drawLines(fields(which), index);
+  if (!pen) drawMaps(fields(which), index);
 }
 
 // ---------------------------------------------------------------- the pen

@@ -12,6 +12,14 @@ export function bounds(...arrays) {
   return [low, high];
 }
 
+// A field of two answers, the second of which may be missing, and their difference, with one scale for all times: so that
+// frames compare.
+export function compare(own, other) {
+  const difference = other && own.map((value, i) => value - other[i]);
+  const [least, most] = bounds(difference ?? []);
+  return {own, other, difference, range: bounds(own, other ?? []), reach: Math.max(-least, most)};
+}
+
 // Three digits, and no fewer than the whole part has; on a scale as many as tell its values apart.
 export const short = (value, span) => {
   const size = Math.abs(value), near = span && span < size;
