@@ -126,3 +126,30 @@ def test_frames_have_one_scale_of_colours(browser, server, model):
     for name in names:
         assert browser.picture(name) != last[name][0]
         assert scale(browser, name) == last[name][1]
+
+
+def test_what_another_model_answered_is_not_shown_beside_an_error(browser, server, monkeypatch):
+    blank = (
+        "return [...document.querySelectorAll('canvas')].every(each => !new Uint32Array(each.getContext('2d')"
+        ".getImageData(0, 0, each.width, each.height).data.buffer).some(Boolean))"
+    )
+    browser.open(server.url)
+    settle(browser)
+    browser.set("parameter-nu", 2)
+    browser.wait("document.getElementById('warnings').textContent.includes('nu is 2')")
+    assert not browser.run(blank)
+
+    def refuse(ask):
+        raise ValueError("There is too little memory.")
+
+    monkeypatch.setattr(server.workbench, "predict", refuse)
+    browser.set("model", 2, "change")
+    browser.wait("document.getElementById('error').textContent === 'There is too little memory.'")
+    browser.set("time", 3)
+    assert browser.run(blank)
+    assert [browser.text(name) for name in ("surrogate-ms", "solver-ms", "nrmse", "warnings")] == ["–", "–", "–", ""]
+    monkeypatch.undo()
+    browser.set("model", 1, "change")
+    settle(browser)
+    assert browser.text("error") == ""
+    assert not browser.run(blank)

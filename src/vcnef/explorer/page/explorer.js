@@ -112,7 +112,7 @@ function choose(number) {
   model = models[number];
   shape = {preset: model.ndim === 1 ? "two sines" : "random", seed: 0, modes: {}, drawn: {}};
   stop();
-  shown = {};
+  clear();
   const weights = model.weights.toLocaleString("en");
   find("about").textContent = `${model.model}, ${weights} weights; trained on ${model.trained || model.problem}. `
     + (model.solver ? "" : "There is no solver for this problem here. ")
@@ -455,6 +455,15 @@ function drawMaps({own, other, difference, range, reach}, index) {
   drawMap(find("map-surrogate"), part(own), across, up, range, FIELD_SHADES, layout);
   drawMap(find("map-solver"), part(other), across, up, range, FIELD_SHADES, layout);
   drawMap(find("map-error"), part(difference), across, up, [-most, most], ERROR_SHADES, {...layout, mark: undefined});
+}
+
+// What was shown belongs to another model, and must not stay if this one cannot answer.
+function clear() {
+  shown = {};
+  for (const canvas of document.querySelectorAll("canvas")) prepare(canvas);
+  for (const id of ["surrogate-ms", "solver-ms", "nrmse", "nrmse-now"]) find(id).textContent = "–";
+  for (const id of ["warnings", "error", "time-value", "slice-value"]) find(id).replaceChildren();
+  find("solve").disabled = true;
 }
 
 function draw() {
