@@ -153,3 +153,22 @@ def test_what_another_model_answered_is_not_shown_beside_an_error(browser, serve
     settle(browser)
     assert browser.text("error") == ""
     assert not browser.run(blank)
+
+
+def test_an_emptied_parameter_is_missed(browser, server):
+    missing = "nu has no value. Enter a number, e.g. 0.0707."
+    browser.open(server.url)
+    settle(browser)
+    shown = browser.picture("lines")
+    browser.set("parameter-nu", "")
+    assert browser.text("error") == ""
+    browser.set("parameter-nu", "", "change")
+    browser.wait(f"document.getElementById('error').textContent === '{missing}'")
+    browser.set("points", 3)
+    settle(browser)
+    assert browser.text("error") == missing
+    assert browser.picture("lines") == shown
+    browser.set("parameter-nu", 0.1)
+    settle(browser)
+    assert browser.text("error") == ""
+    assert browser.picture("lines") != shown

@@ -43,7 +43,11 @@ async function receive(reply) {
 
 function question() {
   const params = {};
-  for (const {name} of model.parameters) params[name] = Number(find(`parameter-${name}`).value);
+  for (const {name, start} of model.parameters) {
+    const text = find(`parameter-${name}`).value; // empty, too, where what was typed is no number
+    if (text === "") throw new Error(`${name} has no value. Enter a number, e.g. ${start}.`);
+    params[name] = Number(text);
+  }
   return {
     model: models.indexOf(model), page, params, state: structuredClone(shape),
     points: grid()[0],
@@ -60,9 +64,10 @@ function ask() {
 }
 
 async function answer() {
-  const [mine, now] = [model, question()];
+  const mine = model;
   [waiting, wanted, asking] = [undefined, false, true];
   try {
+    const now = question();
     const surrogate = await receive(await send("/api/predict", now));
     if (mine !== model) return;
     shown = {question: now, surrogate, solver: null, solving: !wanted && model.ndim === 1 && model.solver};
@@ -167,10 +172,11 @@ function parameter({name, trained, low, high, start, logarithmic}) {
     ask();
   });
   box.addEventListener("input", () => {
-    if (box.value === "" || !Number.isFinite(Number(box.value))) return;
+    if (box.value === "") return; // something else is about to be typed
     slider.value = place(Number(box.value));
     ask();
   });
+  box.addEventListener("change", () => { if (box.value === "") ask(); });
   const range = trained && [...new Set(trained.map(end => short(end, trained[1] - trained[0])))].join(" to ");
   part.querySelector(".hint").textContent = range ? `trained on ${range}${logarithmic ? ", logarithmic" : ""}` : "";
   return part;
