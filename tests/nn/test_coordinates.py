@@ -52,6 +52,15 @@ def test_sinusoidal_time_is_the_transformers_encoding():
     torch.testing.assert_close(encoded[0], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float16, 5e-4), (torch.bfloat16, 4e-3)])
+def test_sinusoidal_time_of_a_model_in_half_precision(dtype, bound):
+    """Only the answer is rounded; thousands of radians would be off by some."""
+    t = torch.tensor([0.25, 0.5, 1.0])
+    features = sinusoidal(t.to(dtype), 128)
+    assert features.dtype == dtype
+    assert (features.float() - sinusoidal(t, 128)).abs().max() < bound
+
+
 def test_gradients():
     fourier = LearnableFourier(2, 8, 4).double()
     x = torch.rand(3, 2, dtype=torch.float64, requires_grad=True)

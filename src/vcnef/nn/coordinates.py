@@ -140,7 +140,11 @@ class LearnableFourier(nn.Module):
 
 
 def sinusoidal(t: Float[Tensor, "*b"], width: int, scale: float = 5000.0) -> Float[Tensor, "*b d"]:
-    """PE(t) of Vaswani et al., sin and cos in turn, at the position `scale` · t: (0, 1] is spread over thousands."""
-    rates = torch.exp(torch.arange(0, width, 2, device=t.device, dtype=t.dtype) * (-math.log(10000.0) / width))
-    angles = t.unsqueeze(-1) * scale * rates
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+    """PE(t) of Vaswani et al., sin and cos in turn, at the position `scale` · t: (0, 1] is spread over thousands.
+
+    Angles are in single precision at least: half precision has no numbers between 4096 and 4100.
+    """
+    exact = t if t.dtype == torch.float64 else t.float()
+    rates = torch.exp(torch.arange(0, width, 2, device=t.device, dtype=exact.dtype) * (-math.log(10000.0) / width))
+    angles = exact.unsqueeze(-1) * scale * rates
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2).to(t.dtype)
