@@ -293,6 +293,9 @@ def test_the_lower_end_of_decades_is_an_end(make_surrogate):
         ("vcnef", {"width": 16, "heads": 2, "patches": (4,), "variant": "release"}, (8,), (12, 16)),
         ("unet", {"width": 4, "multipliers": (1, 1)}, (8,), (12, 16)),
         ("fno", {"width": 4, "modes": 2}, (8,), (12, 16)),
+        ("mp_pde", {"width": 32, "depth": 1}, (8,), (12, 16)),
+        ("galerkin", {"width": 8, "depth": 1, "spectral_width": 4, "coarse": False}, (4, 8, 12), ()),
+        ("galerkin", {"width": 8, "depth": 1, "spectral_width": 4, "coarse": True}, (8,), (12, 16)),
     ],
 )
 def test_grids_that_a_model_is_not_for_are_said(make_surrogate, recwarn, model, options, right, wrong):

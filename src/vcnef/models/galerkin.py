@@ -56,6 +56,10 @@ class GalerkinTransformer(Stepper):
         self.ndim, self.channels, self.params = ndim, channels, params
         self.embed, self.layers, self.grow, self.decode = embed, layers, grow, decode
 
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        """Attention and modes do not know of a spacing; the convolutions of `Shrink` and `Grow` take so many points."""
+        return self.grow is None or sides == trained
+
     def forward(
         self,
         u: Float[Tensor, "b *x c"],

@@ -96,6 +96,10 @@ class MPPDE(Stepper):
             nn.Conv1d(1, 8, 3 * stride, stride), nn.SiLU(), nn.Conv1d(8, channels, length - bundle + 1)
         )
 
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        """Neighbours are so many nodes away, at the one distance that training has."""
+        return sides == trained
+
     def forward(
         self,
         u: Float[Tensor, "b *x c"],
