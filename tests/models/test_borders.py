@@ -176,3 +176,5 @@ def test_options_beyond_the_paper_that_cannot_be():
         vcnef.build("vcnef", **sizes, local=1, sides=(7,))
     with pytest.raises(ValueError, match=r"patches is \(4, 16\) with sides \(7,\); patches need a regular grid\. Give"):
         vcnef.build("vcnef", **sizes, sides=(7,))
+    with pytest.raises(ValueError, match=r"patches is \(4, 16\) with sides \(0, 8\); patches need a regular grid"):
+        vcnef.build("vcnef", **sizes, sides=(0, 8))

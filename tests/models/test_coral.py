@@ -230,6 +230,8 @@ def test_without_torchdiffeq(model, monkeypatch):
         ({"depth": 1}, "depth is 1; expected at least 2."),
         ({"inner_steps": 0}, "inner_steps is 0; expected at least 1."),
         ({"lengths": (1.0, 1.0)}, r"lengths is \(1.0, 1.0\); expected 1 of them, all above 0."),
+        ({"w0": 0.0}, "w0 is 0 and inner_rate 0.01; expected numbers above 0."),
+        ({"inner_rate": -1.0}, "w0 is 30 and inner_rate -1; expected numbers above 0."),
     ],
 )
 def test_bad_options(options, message):

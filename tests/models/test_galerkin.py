@@ -87,6 +87,7 @@ def test_dropout_ends_with_training():
         ({"heads": 5}, "Width 96 cannot be divided among 5 heads"),
         ({"depth": 0}, "depth is 0; expected at least 1"),
         ({"dropout": 1.0}, "dropout is 1.0; expected a probability below 1"),
+        ({"ndim": 2, "width": 2, "heads": 1}, "width is 2 where half of the points attend; expected at least 3"),
     ],
 )
 def test_wrong_options(options, message):

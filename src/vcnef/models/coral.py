@@ -237,6 +237,8 @@ def coral(
     check_at_least(2, depth=depth)
     check_at_least(1, dynamics_depth=dynamics_depth, inner_steps=inner_steps)
     check_lengths(ndim, lengths)
+    if not (w0 > 0 and inner_rate > 0):
+        raise ValueError(f"w0 is {w0:g} and inner_rate {inner_rate:g}; expected numbers above 0.")
     return Coral(
         Siren(ndim, channels, latent=latent, width=width, depth=depth, w0=w0),
         Dynamics(latent, params, width=dynamics_width, depth=dynamics_depth),

@@ -224,6 +224,8 @@ def galerkin(
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     width, coarse, inner, inputs = sizes["width"], sizes["coarse"], sizes["spectral_width"], channels + params
+    if coarse and width < 3:
+        raise ValueError(f"width is {width} where half of the points attend; expected at least 3, for as many parts.")
     layers = [Layer(ndim, width, sizes["heads"], sizes["hidden"], dropout) for _ in range(sizes["depth"])]
     widths = [inner if coarse else width] + [inner] * (sizes["spectral_depth"] - 1)
     spectral = [SpectralLayer(ndim, each, sizes["modes"], inner) for each in widths]

@@ -217,7 +217,7 @@ def vcnef(
             f"clocks is {clocks} with {params} parameters and {len(speeds)} speeds; expected parameters that clocks go "
             "by, and a speed of each. Leave clocks out where there are none."
         )
-    if (local and not sides) or ((local or patches) and sides and len(sides) != ndim):
+    if (local and not sides) or ((local or patches) and sides and (len(sides) != ndim or min(sides) < 1)):
         asked = f"local is {local}" if local else f"patches is {tuple(patches)}"
         need = "a stencil needs" if local else "patches need"
         raise ValueError(f"{asked} with sides {sides}; {need} a regular grid. Give its {ndim} sides in points.")
