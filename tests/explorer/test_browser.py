@@ -172,3 +172,17 @@ def test_an_emptied_parameter_is_missed(browser, server):
     settle(browser)
     assert browser.text("error") == ""
     assert browser.picture("lines") != shown
+
+
+def test_an_emptied_seed_is_the_one_before(browser, server):
+    browser.open(server.url)
+    settle(browser)
+    browser.set("preset", "random", "change")
+    browser.set("seed", 7)
+    settle(browser)
+    shown = browser.picture("lines")
+    browser.set("seed", "")
+    browser.set("seed", "", "change")
+    settle(browser)
+    assert browser.run("return document.getElementById('seed').value") == "7"
+    assert browser.picture("lines") == shown

@@ -595,7 +595,12 @@ function listen() {
     showShape();
     ask();
   });
-  find("seed").addEventListener("input", event => { shape.seed = Math.max(0, Math.floor(Number(event.target.value))); ask(); });
+  find("seed").addEventListener("input", ({target: {value}}) => {
+    if (value === "") return; // something else is about to be typed
+    shape.seed = Math.max(0, Math.floor(Number(value)));
+    ask();
+  });
+  find("seed").addEventListener("change", showShape);
   find("reroll").addEventListener("click", () => { shape.seed = (shape.seed + 1) % 2 ** 31; showShape(); ask(); });
   find("reset").addEventListener("click", () => { Object.assign(shape, {modes: {}, drawn: {}}); showShape(); ask(); });
   find("points").addEventListener("input", () => { showShape(); ask(); });
