@@ -48,6 +48,14 @@ def test_times_and_grids_of_each_sample():
         torch.testing.assert_close(model(u0[:1], grid[row], t[row])[0], u[row])
 
 
+def test_nothing_is_rounded_under_autocasting():
+    model = vcnef.build("pinn", ndim=1, channels=1)
+    inputs = torch.ones(1, 256, 1), cell_centres([(0.0, 1.0)], 256), torch.linspace(0.9, 0.91, 7)
+    expected = model(*inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(model(*inputs), expected)
+
+
 def test_training_is_not_given_the_truth(data):
     chosen = pick_instance(data, 2)
     assert torch.equal(chosen.u[0], data.u[2])
