@@ -97,6 +97,8 @@ def test_messages_of_splits_and_views(make_data):
         data.split("train").split("test")
     with pytest.raises(ValueError, match=r"2 trajectories cannot be split; at least 3 .* with split='all'"):
         make_data(samples=2).split("test")
+    with pytest.raises(ValueError, match=r"1 trajectory cannot be split; at least 3 .* Give more, all of them in one"):
+        make_data(samples=1).split("train")
     with pytest.raises(ValueError, match=r"validation share is 0.9"):
         data.split("train", valid=0.9)
     with pytest.raises(ValueError, match="8 points do not divide by space_stride 3"):

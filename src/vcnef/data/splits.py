@@ -56,9 +56,9 @@ def _shared(states: Float[Tensor, "n *x c"]) -> bool:
 
 def _bounds(samples: int, name: str, valid: float) -> tuple[int, int]:
     if samples < 3:
-        raise ValueError(
-            f"A file of {samples} trajectories cannot be split; at least 3 are needed. Judge them with split='all'."
-        )
+        what = "1 trajectory" if samples == 1 else f"{samples} trajectories"
+        remedy = "Judge them with split='all'" if name == "test" else "Give more, all of them in one array or file"
+        raise ValueError(f"A file or array of {what} cannot be split; at least 3 are needed. {remedy}.")
     test = max(1, int(TEST_SHARE * samples))
     held_out = test + (max(1, int(valid * samples)) if valid else 0)
     return {"test": (0, test), "valid": (test, held_out), "train": (held_out, samples)}[name]
