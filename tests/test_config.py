@@ -132,6 +132,8 @@ def test_random_phases_move_the_stride_behind_the_shifts():
         ("train=3", "There is no place 'train'; write section.key"),
         ("train.epochs", "'train.epochs' is not understood; write name=value, e.g. train.epochs=50."),
         ("train.epochs=[", "'train.epochs=[' has no readable value; quote texts, write lists as 4,16."),
+        ("data={}", "'data={}' changes nothing; write the values that are to change, e.g. train.epochs=50."),
+        ("model.options={}", "changes nothing; write the values that are to change"),
     ],
 )
 def test_what_is_said_of_a_wrong_setting(setting, message):

@@ -237,6 +237,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "data": tuple(DataSection.model_fields),
     "train": tuple(field.name for field in fields(Recipe)),
 }
+GROUPS = (*SECTIONS, "model.options")
+"""Places that hold values by name; each of these is set for itself."""
 
 
 class _EachKeyOnce(yaml.SafeLoader):
@@ -296,14 +298,17 @@ def _parse_setting(setting: str) -> tuple[str, Any]:
         raise ValueError(f"{setting!r} is not understood; write name=value, e.g. train.epochs=50.")
     is_list = "," in text and text[0] not in "[{\"'"
     try:
-        return name, yaml.safe_load(f"[{text}]" if is_list else text)
+        value = yaml.safe_load(f"[{text}]" if is_list else text)
     except yaml.YAMLError:
         raise ValueError(f"{setting!r} has no readable value; quote texts, write lists as 4,16.") from None
+    if value == {} and name in GROUPS:
+        raise ValueError(f"{setting!r} changes nothing; write the values that are to change, e.g. train.epochs=50.")
+    return name, value
 
 
 def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in settings.items():
-        if isinstance(value, Mapping) and prefix + name in (*SECTIONS, "model.options"):
+        if isinstance(value, Mapping) and prefix + name in GROUPS:
             yield from _flatten(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
