@@ -22,8 +22,9 @@ from vcnef.evaluation import Evaluation, evaluate
 from vcnef.evaluation.cost import device_name
 from vcnef.models.interface import number_of_weights
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.folder import WEIGHTS, find, write_whole
+from vcnef.surrogate.folder import WEIGHTS, find
 from vcnef.training.fit import Run
+from vcnef.whole import write_whole
 
 ROOT = Path(__file__).parent.parent
 

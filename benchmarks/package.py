@@ -20,7 +20,8 @@ from typing import Any
 
 from accuracy_tables import is_finished
 from vcnef.packaged import CARD, FOLDER
-from vcnef.surrogate.folder import CONFIG, WEIGHTS, find, write_whole
+from vcnef.surrogate.folder import CONFIG, WEIGHTS, find
+from vcnef.whole import write_whole
 
 LARGEST = 15e6
 """Bytes of weights; a wheel is not a place for more."""

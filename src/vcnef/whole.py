@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,3 +21,18 @@ def replacing(path: Path) -> Iterator[Path]:
         draft(path).replace(path)
     finally:
         draft(path).unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file at once: a reader, or a machine that stops here, finds the old content or the new, never half."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as new, new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OSError(
+            f"Could not write {path}: {error.strerror or error}. What was saved before is intact; make room or choose "
+            "another folder, then continue from there."
+        ) from error

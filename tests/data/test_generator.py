@@ -17,7 +17,8 @@ import torch
 
 from vcnef.data import generate
 from vcnef.data import open as open_data
-from vcnef.data.writer import TrajectoryWriter
+from vcnef.data.writer import TrajectoryWriter, create
+from vcnef.problem import Problem
 
 SCRIPT = Path(__file__).with_name("decaying_waves.py")
 DecayingWaves = run_path(str(SCRIPT))["DecayingWaves"]
@@ -264,3 +265,11 @@ def test_the_equations_of_the_benchmark(tmp_path, name, points):
     assert torch.equal(again.u, data.u)
     assert again.problem == data.problem
     assert again.attributes.get("mach") == data.attributes.get("mach")
+
+
+def test_a_file_that_cannot_be_begun_leaves_nothing(tmp_path):
+    line, t, note = np.linspace(0.0, 1.0, 4), np.array([0.0, 1.0]), {}
+    note["itself"] = note
+    with pytest.raises(ValueError, match="Circular reference"):
+        create(tmp_path / "new.hdf5", Problem("custom", ("u",)), t, [line], np.zeros((2, 0)), note)
+    assert not list(tmp_path.iterdir())

@@ -268,7 +268,7 @@ def test_a_full_disk_leaves_the_saved_model(make_surrogate, tmp_path, monkeypatc
     with pytest.raises(OSError, match=r"Could not write .*model.safetensors: No space left on device. What was saved"):
         make_surrogate(normalise=False).save(tmp_path)
     assert (tmp_path / "model.safetensors").read_bytes() == before
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.glob("*.part*"))
 
 
 def test_a_file_in_place_of_the_folder_is_said(make_surrogate, tmp_path):

@@ -118,7 +118,7 @@ def write_page(
     path: Path, records: Sequence[RunRecord], commands: Sequence[str], benchmark: dict[str, Any] | None = None
 ) -> None:
     """The report, complete or not at all."""
-    from vcnef.surrogate.folder import write_whole
+    from vcnef.whole import write_whole
 
     about = {"environment": describe_environment(), "benchmark": benchmark}
     content = build_report(records, commands=commands, **about).encode()

@@ -80,7 +80,7 @@ def benchmark(
     from vcnef.device import choose_device
     from vcnef.evaluation.cost import device_name
     from vcnef.evaluation.tables import lines
-    from vcnef.surrogate.folder import write_whole
+    from vcnef.whole import write_whole
 
     if json_path is not None:
         check_place(json_path, "--json")

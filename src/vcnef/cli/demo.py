@@ -100,7 +100,7 @@ def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate
     from vcnef.evaluation.inputs import choose_judged
-    from vcnef.surrogate.folder import write_whole
+    from vcnef.whole import write_whole
 
     typer.echo(f"3. Judging {name} on {SPACE} points and {TIME} times, and drawing.")
     fine = open_data(data)

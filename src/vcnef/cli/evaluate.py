@@ -99,7 +99,7 @@ def show(found: Evaluation) -> None:
 
 def save(path: Path, record: dict[str, Any]) -> None:
     """Write the numbers of an evaluation, and say so."""
-    from vcnef.surrogate.folder import write_whole
+    from vcnef.whole import write_whole
 
     try:
         write_whole(path, (json.dumps(record, indent=2, allow_nan=False) + "\n").encode())

@@ -15,6 +15,7 @@ from torch import Tensor
 from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
 from vcnef.problem import Problem
+from vcnef.whole import replacing
 
 TAKEN = (*AXIS_KEYS, TIME_KEY, "params", "attempts")
 """Datasets of a file beside its fields."""
@@ -80,10 +81,9 @@ def create(
     if taken := [name for name in field_keys(problem.channels) if name in TAKEN or "/" in name]:
         raise ValueError(f"An HDF5 file cannot hold a channel of the name {taken[0]!r}. Rename it, or save as .npz.")
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".part")
     shape = (len(params), len(t), *(len(line) for line in lines))
     # Before 1.8 (of 2008), HDF5 had no attributes above 64 kB, and the times of a recipe may be thousands.
-    with h5py.File(draft, "w", libver="v108") as file:
+    with replacing(path) as draft, h5py.File(draft, "w", libver="v108") as file:
         for key in field_keys(problem.channels):
             file.create_dataset(key, shape, dtype="<f4", dcpl=_contiguous())
         for key, line in zip(AXIS_KEYS, lines, strict=False):
@@ -106,7 +106,6 @@ def create(
                 file.attrs[key] = np.bytes_(json.dumps(value, default=str))
         file.attrs["completed"] = np.int64(0)
         file.attrs["redrawn"] = np.int64(0)
-    draft.replace(path)
     return TrajectoryWriter(path)
 
 

@@ -18,9 +18,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.grid import as_sides
-from vcnef.surrogate.folder import write_whole
 from vcnef.surrogate.inputs import check_uniform, read_grid
 from vcnef.surrogate.points import shape_of, usual_points
+from vcnef.whole import write_whole
 
 if TYPE_CHECKING:
     from vcnef.surrogate.surrogate import Surrogate

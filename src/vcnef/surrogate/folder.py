@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,32 +13,13 @@ from safetensors import torch as safetensors
 from torch import Tensor
 
 from vcnef import __version__
+from vcnef.whole import write_whole
 
 if TYPE_CHECKING:
     from vcnef.surrogate.surrogate import Surrogate
 
 FORMAT = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file at once: a reader, or a machine that stops here, finds the old content or the new, never half."""
-    draft = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        # Where a file stands in place of the folder, the draft cannot even be looked for.
-        with suppress(OSError):
-            draft.unlink()
-        raise OSError(
-            f"Could not write {path}: {error.strerror or error}. What was saved before is intact; make room or choose "
-            "another folder, then continue from there."
-        ) from error
 
 
 def save(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, Any]) -> None:

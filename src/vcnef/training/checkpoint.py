@@ -16,10 +16,11 @@ from torch.optim import Optimizer
 
 from vcnef.models.interface import TrajectoryModel
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.folder import CONFIG, WEIGHTS, read_weights, write_whole
+from vcnef.surrogate.folder import CONFIG, WEIGHTS, read_weights
 from vcnef.training.optimisers import Average, load_moments
 from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
+from vcnef.whole import write_whole
 
 STATE, LOG, MODEL = "state.pt", "log.jsonl", "model"
 NUMBERS = ("step", "best", "elapsed", "prepared", "reserved", "counted")

@@ -11,8 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from vcnef.surrogate.folder import write_whole
 from vcnef.training.checkpoint import LOG, RunFolder
+from vcnef.whole import write_whole
 
 Record = dict[str, Any]
 
