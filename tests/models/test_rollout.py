@@ -80,6 +80,17 @@ def test_interpolation_knows_nothing_of_later_frames(rounding):
     torch.testing.assert_close(TimeInterpolated(stepped)(u0, grid, longer)[:, :4], expected)
 
 
+def test_a_rollout_that_grows_beyond_all_bounds_is_computed_once(monkeypatch):
+    model, calls = Rollout(Growth(), 8), []
+    step = Growth.forward
+    monkeypatch.setattr(Growth, "forward", lambda self, *inputs: calls.append(1) or step(self, *inputs))
+    # As on a GPU, where what is too large for half precision is computed again; no stepper has any.
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    answer = model.predict(torch.full((2, 4, 1), 100.0), torch.rand(4, 1), torch.tensor([0.5, 1.0]))
+    assert not answer.isfinite().all()
+    assert len(calls) == 8
+
+
 def test_interpolation_takes_no_step_too_many(example, monkeypatch):
     u0, grid, params, _ = example
     model, calls = TimeInterpolated(Rollout(Decay(), 10)), []

@@ -37,6 +37,8 @@ class TrajectoryModel(nn.Module):
     """Whether points may lie anywhere; otherwise they make a regular grid."""
     uneven = True
     """Whether distances between neighbours on a grid may differ."""
+    half_kernels = False
+    """Whether parts of it run as fused kernels on a GPU, which multiply in half precision."""
     fusible = True
     """Whether it can be compiled and a step of its training recorded; not if it reads numbers back from the device."""
 
@@ -111,7 +113,8 @@ class TrajectoryModel(nn.Module):
             with chosen_precision(precision):
                 latent = self.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
                 _fill(answer[rows], self.query_in_parts(latent, _rows(t, rows, shared=1), times))
-        if precision == "fp16" and answer.is_cuda and not bool(answer.isfinite().all()):
+        halved = self.half_kernels and precision == "fp16" and answer.is_cuda
+        if halved and not bool(answer.isfinite().all()):
             return self.predict(u0, grid, t, params, points_per_chunk=points_per_chunk, precision="bf16")
         return answer
 

@@ -51,6 +51,8 @@ class VCNeF(TrajectoryModel):
     physical size on finer grids: one k times as fine is read as kᴰ interleaved grids of the `sides` that are known.
     """
 
+    half_kernels = True
+
     def __init__(
         self,
         encoder: PointEncoder | PatchEncoder,
