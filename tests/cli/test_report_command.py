@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from vcnef.cli import main
+from vcnef.cli._reports import commands_of
 from vcnef.cli.report import _finer
 from vcnef.report import RunRecord
 
@@ -67,6 +68,14 @@ def test_with_data_it_evaluates_and_draws(vcnef, place):
         "vcnef report runs/a --data burgers.hdf5 --time 3,5 --device cpu --costs speed.json --out new/page.html" in text
     )
     assert not list((place / "new").glob("*.part*"))
+
+
+@pytest.mark.parametrize(("periodic", "option"), [(True, ""), (False, " --no-periodic")])
+def test_the_command_that_trains_again_says_whether_the_domain_closes(tmp_path, periodic, option):
+    (tmp_path / "config.yaml").touch()
+    record = RunRecord(name="a", folder=str(tmp_path), model={"problem": {"periodic": periodic}})
+    command = f"vcnef train {tmp_path}/config.yaml{option} --data FILE --out {tmp_path}-again"
+    assert commands_of(record) == [command]
 
 
 def test_judged_again_on_the_same_file_it_keeps_its_super_resolution():

@@ -83,6 +83,19 @@ def test_own_arrays_and_a_yaml_file(vcnef, tmp_path):
     assert load(tmp_path / "run").problem.ranges == {"speed": (2.0, 2.0)}
 
 
+def test_a_domain_that_does_not_close(vcnef, tmp_path):
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).random((6, 4, 16, 1)))
+    command = ("train", "debug/vcnef1d", "--data", tmp_path / "mine.npy", "--set", "epochs=1", "--devices", "cpu")
+    code, _, err = vcnef(*command, "--set", "space_stride=3", "--out", tmp_path / "run")
+    assert (code, "16 points do not divide by space_stride 3" in err) == (2, True)
+    code, _, _ = vcnef(*command, "--set", "space_stride=3", "--out", tmp_path / "run", "--no-periodic")
+    assert code == 0
+    assert load(tmp_path / "run").options["periodic"] is False
+    # The model knows what the file does not say.
+    code, printed, _ = vcnef("evaluate", tmp_path / "run", "--data", tmp_path / "mine.npy", "--device", "cpu")
+    assert (code, "6 points, 4 times" in printed) == (0, True)
+
+
 def test_another_model_for_own_data(vcnef, tmp_path):
     np.savez(tmp_path / "mine.npz", u=np.random.default_rng(0).random((6, 5, 16, 1)))
     small = [each for setting in ("model.name=fno", "epochs=1", "width=4", "modes=2") for each in ("--set", setting)]

@@ -180,6 +180,32 @@ def test_a_dataset_may_say_that_its_domain_does_not_close(tmp_path):
     assert not from_arrays(flat.isel(y=0)).problem.periodic
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".nc", ".hdf5"])
+def test_it_may_be_said_as_a_file_is_opened(tmp_path, suffix):
+    path = tmp_path / f"own{suffix}"
+    u = ROOT.random((6, 5, 8, 1))
+    np.save(path, u) if suffix == ".npy" else from_arrays(u).save(path)
+    assert open_data(path).problem.periodic
+    # Only where the ends do not meet may points be left over.
+    assert open_data(path, space_stride=3, periodic=False).resolution == (3,)
+    assert not open_data(path, periodic=np.False_, stream=True).problem.periodic
+    with pytest.raises(ValueError, match="periodic is 0; expected True or False, for all axes together"):
+        open_data(path, periodic=0)
+
+
+def test_an_hdf5_file_of_others_may_note_it(tmp_path):
+    path = from_arrays(ROOT.random((6, 5, 8, 1))).save(tmp_path / "own.hdf5")
+    with h5py.File(path, "r+") as file:
+        del file.attrs["problem"]
+        file.attrs["periodic"] = 0
+    assert not open_data(path).problem.periodic
+    assert open_data(path, periodic=True).problem.periodic
+    with h5py.File(path, "r+") as file:
+        file.attrs["periodic"] = "no"
+    with pytest.raises(ValueError, match=r"own.hdf5: The note 'periodic' is 'no'; expected 1 or 0"):
+        open_data(path)
+
+
 def test_a_name_that_contradicts_the_attributes_is_not_believed(tmp_path):
     path = tmp_path / "1D_Burgers_Sols_Nu0.001.hdf5"
     write_benchmark(path, attributes={"Nu": 0.1})

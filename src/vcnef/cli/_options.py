@@ -11,6 +11,14 @@ Batch = Annotated[int, typer.Option(help="Trajectories predicted at once.")]
 Split = Annotated[str, typer.Option(help="test, valid, train or all.")]
 Space = Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")]
 Time = Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")]
+Periodic = Annotated[
+    bool | None,
+    typer.Option(
+        "--periodic/--no-periodic",
+        show_default=False,
+        help="Whether the domain closes on itself; by default as files say it, or it does.",
+    ),
+]
 Params = Annotated[
     list[str] | None,
     typer.Option(

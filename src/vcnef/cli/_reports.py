@@ -15,6 +15,7 @@ import typer
 
 from vcnef.report import Picture, RunRecord, build_report
 from vcnef.report.drawings import size
+from vcnef.report.record import dig
 
 TITLES = {
     "median": "Median trajectory",
@@ -132,7 +133,10 @@ def commands_of(record: RunRecord, params: Iterable[str] = ()) -> list[str]:
     data = {"--data": record.found("data") or ["FILE"], "--param": params}
     lines = []
     if (folder / "config.yaml").is_file():
-        lines.append(spell_command("train", folder / "config.yaml", **data, **{"--out": [f"{folder}-again"]}))
+        # Of plain arrays only the command can say so.
+        open_ends = ["--no-periodic"] if dig(record.model, "problem", "periodic") is False else []
+        again = {**data, "--out": [f"{folder}-again"]}
+        lines.append(spell_command("train", folder / "config.yaml", *open_ends, **again))
     if record.metrics:
         finer = {
             f"--{axis}": [",".join(str(size(each, axis)) for each in record.results(axis))]

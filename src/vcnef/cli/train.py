@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcnef.cli._options import Params
+from vcnef.cli._options import Params, Periodic
 
 if TYPE_CHECKING:
     from vcnef.config import Config
@@ -32,6 +32,7 @@ def train(
         typer.Option("--set", help="A value of the preset: train.epochs=50, or epochs=50 where that is unambiguous."),
     ] = None,
     params: Params = None,
+    periodic: Periodic = None,
     devices: Annotated[str, typer.Option(help="Processes per node, one device each; auto, or cpu.")] = "auto",
     nodes: Annotated[int, typer.Option(help="Machines that train together.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in --out.")] = False,
@@ -52,10 +53,10 @@ def train(
         raise ValueError("There is no folder for the run; name one, e.g. --out runs/x.")
     # Whatever can be refused without reading data is refused first.
     workflow.check_folder(out, resume=resume)
-    given = parse_settings(params, "--param") if params else None
-    chosen = Config.load(preset) if preset else workflow.suited_config(open_data(files, params=given, stream=True))
+    given = {"params": parse_settings(params, "--param") if params else None, "periodic": periodic}
+    chosen = Config.load(preset) if preset else workflow.suited_config(open_data(files, **given, stream=True))
     config = chosen.override(settings or [])
-    trajectories = open_data(files, **config.view(), params=given)
+    trajectories = open_data(files, **config.view(), **given)
     with training_progress(config.train.epochs) as report:
         run = workflow.train(
             config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, on_progress=report

@@ -30,14 +30,14 @@ MEANT = {"time": "t", "times": "t", "grid": "x", "points": "x", "coordinates": "
 Params = Mapping[str, float]
 
 
-def describe_npy(path: Path, view: View, params: Params) -> Source:
+def describe_npy(path: Path, view: View, params: Params, periodic: bool | None) -> Source:
     """One array `u [n t *x c]`; it is mapped, so that only the frames and points asked for are read."""
     with speaking_of(path):
         u = np.load(path, mmap_mode="r", allow_pickle=False)
-        return _source(path, view, u, params=params)
+        return _source(path, view, u, params=params, known=_told(periodic))
 
 
-def describe_npz(path: Path, view: View, params: Params) -> Source:
+def describe_npz(path: Path, view: View, params: Params, periodic: bool | None) -> Source:
     """Arrays `u`, and if known `t`, `x`, `channels`, `periodic` and parameters by name.
 
     `params [n p]` and `problem` are as `save` writes them.
@@ -51,13 +51,13 @@ def describe_npz(path: Path, view: View, params: Params) -> Source:
         labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
         if problem:
             known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
-            return _source(path, view, u, **labels, channels=problem.channels, known=known)
+            return _source(path, view, u, **labels, channels=problem.channels, known=known | _told(periodic))
         channels = np.atleast_1d(arrays["channels"]).tolist() if "channels" in arrays else None
         known = {"periodic": noted_periodic(arrays["periodic"])} if "periodic" in arrays else {}
-        return _source(path, view, u, **labels, channels=channels, known=known)
+        return _source(path, view, u, **labels, channels=channels, known=known | _told(periodic))
 
 
-def describe_netcdf(path: Path, view: View, params: Params) -> Source:
+def describe_netcdf(path: Path, view: View, params: Params, periodic: bool | None) -> Source:
     """Variables over t and x (and sample, y, z, channel) or point, as `Trajectories.save` or xarray write them."""
     from vcnef.data.labelled import fit_to_points, noted_problem, units_of, unpack
 
@@ -67,7 +67,7 @@ def describe_netcdf(path: Path, view: View, params: Params) -> Source:
         labels["params"] = {**labels["params"], **params}
         grid, box = make_grid(labels["x"], labels["u"].shape[2:-1])
         noted = fit_to_points(noted_problem(dataset.attrs, len(box)), box, grid)
-        known = noted | {"units": units}
+        known = noted | {"units": units} | _told(periodic)
         return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
 
 
@@ -134,8 +134,13 @@ def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, sam
     return named
 
 
+def _told(periodic: bool | None) -> dict[str, bool]:
+    """What replaces the note of a file, if anything does."""
+    return {} if periodic is None else {"periodic": periodic}
+
+
 def _source(
-    path: Path, view: View, u: Any, *, params: Any, t=None, x=None, channels=None, known=None, note=None
+    path: Path, view: View, u: Any, *, params: Any, known: Mapping[str, Any], t=None, x=None, channels=None, note=None
 ) -> Source:
     """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not u.size:
@@ -144,7 +149,7 @@ def _source(
     mapped = isinstance(u, np.memmap)
     check_digits(u[some_rows(len(u), u[0].nbytes)] if mapped else u, first.problem.channels)
     names, table = make_params(params, len(u))
-    problem = replace(first.problem, parameters=names, **(known or {}))
+    problem = replace(first.problem, parameters=names, **known)
     frames = view.frames(first.t.numpy())
     points = view.points(first.resolution, periodic=problem.periodic)
     read = _reader(path, u, (frames, *points))

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from vcnef.data import files, pdebench
-from vcnef.data.arrays import by_name
+from vcnef.data.arrays import by_name, make_periodic
 from vcnef.data.source import Source
 from vcnef.data.stored import StoredTrajectories, store
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.views import View
 
-Reader = Callable[[Path, View, Mapping[str, float]], Source]
+Reader = Callable[[Path, View, Mapping[str, float], bool | None], Source]
 READERS: dict[str, Reader] = {
     ".hdf5": pdebench.describe,
     ".h5": pdebench.describe,
@@ -37,6 +37,7 @@ def open(
     horizon: float | None = None,
     *,
     params: Mapping[str, Any] | None = None,
+    periodic: Any = None,
     stream: bool | None = None,
 ) -> Trajectories | StoredTrajectories:
     """Open one file, or several with the same grid, times and channels as one data set.
@@ -44,17 +45,17 @@ def open(
     Strides and the horizon (a physical time) are applied while reading; the rest of a file is never touched, but for
     .nc and .npz, which are read whole and kept in memory even if streamed.
     `params` are added to the parameters that a file names, or replace them: one value for all files or one for each.
+    `periodic` says whether the domain closes on itself, whatever a file notes; one that notes nothing is taken to.
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
     memory allows.
     """
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
     if not paths:
         raise ValueError("There is no file to open; give at least one path.")
+    closes = None if periodic is None else make_periodic(periodic)
     view = View(space_stride, time_stride, horizon)
-    sources = tuple(
-        _reader(each)(each, view, values) for each, values in zip(paths, _per_file(by_name(params), paths), strict=True)
-    )
-    stored = store(sources)
+    told = _per_file(by_name(params), paths)
+    stored = store(tuple(_reader(each)(each, view, own, closes) for each, own in zip(paths, told, strict=True)))
     if stream is None:
         stream = stored.nbytes > MEMORY_SHARE * machine_memory()
     return stored if stream else stored.load()

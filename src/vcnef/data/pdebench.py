@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vcnef.data.arrays import box, make_params, one_or_each
+from vcnef.data.arrays import box, make_params, noted_periodic, one_or_each
 from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
 from vcnef.data.names import FileName, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
@@ -33,8 +33,8 @@ PARAMETER_KEYS = {"beta": "beta", "nu": "Nu", "eta": "eta", "zeta": "zeta"}
 SCALAR_PROBLEMS = {("beta",): "advection", ("nu",): "burgers"}
 
 
-def describe(path: Path, view: View, params: Mapping[str, float]) -> Source:
-    """Look at everything in a file but its fields. `params` are added to those it names, and replace them."""
+def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool | None) -> Source:
+    """Look at everything in a file but its fields. What is given is added to what it says, and replaces it."""
     name = parse_name(path.stem) or FileName("", {})
     with reading(path) as file:
         notes = record(file, "problem")
@@ -51,7 +51,10 @@ def describe(path: Path, view: View, params: Mapping[str, float]) -> Source:
             names, table = make_params({**values, **beside, **params}, shape[0])
             # Only what the benchmark would have noted tells an equation: anybody may call a parameter nu.
             problem = _benchmark_problem(name, path.stem, keys, lines, tuple(values))
-            problem = replace(problem, parameters=names)
+            closes = noted_periodic(file.attrs["periodic"]) if "periodic" in file.attrs else name.periodic
+            problem = replace(problem, parameters=names, periodic=closes)
+        if periodic is not None:
+            problem = replace(problem, periodic=periodic)
         _check_complete(file)
         selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
         made = {} if notes else _first_generation(problem)
@@ -152,7 +155,7 @@ def _benchmark_problem(
     fluid = f"cns{len(lines)}d" if "density" in keys else ""
     scalar = SCALAR_PROBLEMS.get(parameters, "") if len(lines) == 1 else ""
     domain = tuple(box(line) for line in lines)
-    return Problem(name.problem or fluid or scalar or stem, tuple(keys), parameters, domain, name.periodic)
+    return Problem(name.problem or fluid or scalar or stem, tuple(keys), parameters, domain)
 
 
 def _first_generation(problem: Problem) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ def choose_split(data: Any, split: str, *, valid: float) -> Any:
 
 def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list[str]]:
     """That split, its name and what is to be said of it: a model of one instance is judged on that one alone."""
+    if not surrogate.problem.periodic:
+        # Files of plain arrays do not say it: the model was told.
+        data = replace(data, problem=replace(data.problem, periodic=False))
     if (instance := surrogate.provenance.get("instance")) is None:
         share = surrogate.provenance.get("valid", VALID_SHARE)  # older folders do not say it
         return choose_split(data, split, valid=share), split, []
