@@ -53,6 +53,15 @@ def test_an_axis_of_any_length_has_a_clean_box():
         assert from_arrays(np.ones((1, 2, n, 1)), x=x).problem.domain == ((0.0, 1.0),)
 
 
+def test_many_channels_are_those_that_are_meant():
+    u = np.ones((3, 5, 16, 20))
+    names = tuple(f"species {k}" for k in range(20))
+    assert from_arrays(u, channels=names).problem.channels == names
+    labelled = xr.DataArray(u, dims=("sample", "t", "x", "channel"))
+    assert from_arrays(labelled).problem.channels[-1] == "u20"
+    assert from_arrays(np.ones((3, 5, 16, 15))).problem.channels[-1] == "u15"
+
+
 def test_a_labelled_array_brings_its_own_names():
     array = xr.DataArray(
         np.random.default_rng(0).random((4, 3, 5)),
@@ -211,6 +220,11 @@ ONES = np.ones((3, 5, 4, 1))
         ({"t": [0.0, 1.0]}, r"t has shape \(2,\); expected \(5,\)"),
         ({"t": [0, 1, 1, 2, 3]}, "t is not increasing"),
         ({"x": [0.0, 1.0]}, r"x has axes of shape \(\(2,\),\); expected lengths \(4,\)"),
+        (
+            {"u": np.ones((3, 5, 4, 8)), "x": (np.arange(4.0), np.arange(8.0))},
+            r"x has 2 axes, but u those of \(4,\) points .* add its channel with u\[..., None\]",
+        ),
+        ({"u": np.ones((3, 5, 16, 16))}, r"a last axis of 16, .* with u\[..., None\]; otherwise name them"),
         ({"x": [0.0, 1.0, 0.5, 2.0]}, "4 points that is not increasing"),
         (
             {"t": 1e5 + np.arange(5) / 400},

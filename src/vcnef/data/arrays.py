@@ -15,6 +15,8 @@ from vcnef.grid import cell_centres
 from vcnef.problem import Problem
 
 Domain = tuple[tuple[float, float], ...]
+MOST_UNNAMED = 15
+"""Channels that need no names. A last axis that is longer is rather one of space, and that of channels missing."""
 
 
 def from_arrays(
@@ -96,10 +98,20 @@ def make_times(t: Any, frames: int) -> Tensor:
 
 def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]:
     if channels is None:
-        return ("u",) if count == 1 else tuple(f"u{i + 1}" for i in range(count))
+        if count > MOST_UNNAMED:
+            raise ValueError(
+                f"u has a last axis of {count}, that of channels; expected up to {MOST_UNNAMED} without names. "
+                "If it is one of space, add that of channels with u[..., None]; otherwise name them."
+            )
+        return usual_names(count)
     if isinstance(channels, str) or len(channels) != count:
         raise ValueError(f"channels are {channels!r}; expected {count} names, one for each channel of u.")
     return tuple(str(channel) for channel in channels)
+
+
+def usual_names(count: int) -> tuple[str, ...]:
+    """Of channels that have none."""
+    return ("u",) if count == 1 else tuple(f"u{i + 1}" for i in range(count))
 
 
 def make_periodic(given: Any) -> bool:
@@ -152,6 +164,11 @@ def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
         return cell_centres(domain, shape, dtype=torch.float64), domain
     if are_axes(x, len(shape)):
         lines = [as_tensor(axis, "x", torch.float64) for axis in x]
+    elif are_axes(x, len(shape) + 1) and len(x) != shape[0]:  # as many points have as many coordinates each
+        raise ValueError(
+            f"x has {len(x)} axes, but u those of {shape} points and one for channels. "
+            "If u is a single field, add its channel with u[..., None]."
+        )
     else:
         points = as_tensor(x, "x", torch.float64)
         if points.ndim == len(shape) + 1 and tuple(points.shape[:-1]) == shape:

@@ -11,7 +11,7 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.arrays import Domain, by_name, from_arrays, noted_periodic
+from vcnef.data.arrays import Domain, by_name, from_arrays, noted_periodic, usual_names
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes, is_scattered
@@ -69,6 +69,8 @@ def unpack(labelled: Any, x: Any = None, t: Any = None) -> dict[str, Any]:
         labels["channels"] = tuple(str(name) for name in ordered[CHANNEL].values)
     elif CHANNEL in missing and array.name is not None:
         labels["channels"] = (str(array.name),)
+    elif CHANNEL in array.dims:  # labelled, so that no axis of space is taken for it
+        labels["channels"] = usual_names(array.sizes[CHANNEL])
     labels["params"] = {
         str(name): coordinate.values
         for name, coordinate in array.coords.items()
