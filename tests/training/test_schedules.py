@@ -80,6 +80,7 @@ def test_recipes_are_checked(monkeypatch):
         "unroll": ("none", "unroll is 'none'; expected one of 'full', 'curriculum', "),
         "physics_method": ("fem", "physics_method is 'fem'; expected one of 'spectral', 'finite_volume'"),
         "precision": ("fp64", "precision is 'fp64'; expected one of 'fp32', 'tf32', "),
+        "seed": (10**20, "seed is 100000000000000000000; expected a whole number of up to 18 digits"),
         "logs": (("tensorboard", "mlflow"), "logs is 'mlflow'; expected one of 'tensorboard', 'wandb'"),
         "minutes": (-1.0, "minutes is -1.0; expected a number above 0"),
         "learning_rate": (float("nan"), "learning_rate is nan; expected a number above 0"),

@@ -80,6 +80,9 @@ class Recipe:
         for name in ("epochs", "batch", "step_epochs", "validate_every", "save_every"):
             if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected a whole number of at least 1.")
+        # Torch takes 64 bits, and several processes count on from it.
+        if not isinstance(self.seed, Integral) or abs(self.seed) >= 10**18:
+            raise ValueError(f"seed is {self.seed}; expected a whole number of up to 18 digits.")
         for name in ("minutes", "learning_rate", "clip", "step_factor"):
             value = getattr(self, name)
             if value is not None and not (isfinite(value) and value > 0):
