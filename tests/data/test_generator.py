@@ -11,6 +11,7 @@ from pathlib import Path
 from runpy import run_path
 
 import h5py
+import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -227,11 +228,14 @@ def test_numbers_of_numpy_are_resumed_as_any_others(tmp_path):
         ({"store_stride": 3}, "resolution is 16 with store_stride 3; expected 4 or more cells and a divisor"),
         ({"params": {"rate": "fast"}}, "rate is 'fast'; expected a number, a list of them"),
         ({"params": {"rate": (2.0, 1.0)}}, r"rate is \(2.0, 1.0\); expected a number, a list of them, or a \(low"),
+        ({"params": [1.0]}, "params is list; expected values by name, e.g. params="),
         ({"params": {"rate": []}}, "Lists of parameters go through together, but have {'rate': 0} values"),
         ({"device": "abacus"}, "The device is 'abacus', which this machine does not have; expected cpu, cuda"),
     ],
 )
-def test_messages(change, message):
+def test_messages(change, message, monkeypatch):
+    # The tests' own checks of types would speak first.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=message):
         generate(DecayingWaves(), **({"samples": 2, "device": "cpu"} | change))
 

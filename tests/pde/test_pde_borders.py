@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import jaxtyping
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from vcnef.pde import EQUATIONS, equation, solve
 
@@ -50,13 +52,20 @@ def test_names():
         ("cns1d", GAS, {"params": {"eta": [0.1, 0.2, 0.3]}}, r"'eta' has shape \(3,\); expected a number or 2"),
         ("cns1d", GAS, {"params": {"eta": -0.1}}, "'eta' is negative: -0.1. A viscosity is zero or more"),
         ("cns1d", GAS, {"params": {"eta": np.inf}}, "'eta' is not finite: inf"),
+        ("cns1d", GAS * 1j, {}, "u0 is of type complex64; expected real numbers. Give an array of them"),
+        ("cns1d", "states", {}, "u0 is of type <U6; expected real numbers"),
+        ("cns1d", GAS, {"t": ["noon"]}, "t is of type <U4; expected real numbers"),
+        ("cns1d", GAS, {"params": {"eta": "thick"}}, "'eta' is 'thick'; expected a number, or one per sample"),
+        ("cns1d", GAS, {"params": [0.1]}, r"Parameters are \[0.1\]; expected values by name, e.g. {'eta'"),
         ("cns1d", GAS, {"domain": [(0, 1), (0, 1)]}, "The domain has 2 axes; 'cns1d' has 1. Give one"),
         ("cns1d", GAS, {"domain": [(0, 1, 2)]}, r"The domain has the axis \(0, 1, 2\); expected a \(low, high\) pair"),
         ("cns1d", GAS, {"domain": [(0, 0)]}, r"The domain has the axis \(0, 0\); expected finite ends, the lower one"),
         ("cns1d", GAS, {"domain": [(1, 0)]}, r"The domain has the axis \(1, 0\)"),
     ],
 )
-def test_solve_says_what_is_wrong(name, u0, options, message):
+def test_solve_says_what_is_wrong(name, u0, options, message, monkeypatch):
+    # The tests' own checks of types would speak first.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(ValueError, match=message):
         solve(name, u0, **{"t": [0.1], **options})
 
@@ -74,6 +83,10 @@ def test_solve_takes_numpy_and_torch_and_keeps_double_precision():
     single = solve("burgers", u0.astype(np.float32), t=[0.0, 0.1], params={"nu": np.float64(0.01)})
     assert single.dtype == torch.float32
     assert single.shape == (1, 2, 32, 1)
+    # Labelled, backwards, and in the order of bytes of other machines.
+    labelled = xr.DataArray(u0[:, ::-1].astype(">f4"), dims=("sample", "x", "channel"))
+    t = xr.DataArray([0.0, 0.1], dims="t")
+    assert torch.equal(solve("burgers", labelled, t=t, params={"nu": 0.01})[:, 0], single[:, 0].flip(1))
 
 
 def test_sizes_and_defaults_are_the_benchmarks():

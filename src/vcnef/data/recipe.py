@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcnef.data.arrays import by_name
 from vcnef.data.names import Value, public_name
 from vcnef.data.precision import check_resolved
 from vcnef.grid import axes, cell_centres
@@ -121,7 +122,7 @@ def plan(
     batch = None if batch is None else index(batch)
     _check_sizes(samples, resolution, store_stride, batch, seed)
     times = _times(equation, t, frames, horizon)
-    values = _values(equation, params or {})
+    values = _values(equation, by_name(params))
     _check_options(initial, equation)
     bytes_each = 4 * len(times) * resolution**equation.problem.ndim * len(equation.problem.channels)
     if batch is None:

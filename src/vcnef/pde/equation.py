@@ -112,7 +112,10 @@ class Equation:
 
 
 def _column(name: str, value: Value, u: Tensor) -> Tensor:
-    column = torch.as_tensor(value, dtype=u.dtype, device=u.device)
+    try:
+        column = torch.as_tensor(value, dtype=u.dtype, device=u.device)
+    except (TypeError, ValueError):
+        raise ValueError(f"Parameter {name!r} is {value!r}; expected a number, or one per sample.") from None
     if column.ndim > 1 or (column.ndim == 1 and len(column) not in (1, len(u))):
         raise ValueError(
             f"Parameter {name!r} has shape {tuple(column.shape)}; expected a number or {len(u)}, one per sample. "
@@ -130,6 +133,9 @@ def _check_values(columns: Mapping[str, Tensor]) -> None:
 
 
 def _check_names(kind: str, given: Mapping[str, object], known: Mapping[str, object], equation: str) -> None:
+    if not isinstance(given, Mapping):
+        usual = ", ".join(f"{name!r}: {value!r}" for name, value in known.items())
+        raise ValueError(f"{kind.capitalize()}s are {given!r}; expected values by name, e.g. {{{usual}}}.")
     for name in given:
         if name not in known:
             raise ValueError(f"{equation!r} has no {kind} {name!r}. {suggestion(name, known)}")

@@ -57,27 +57,38 @@ def noted_generation(attributes: Mapping[str, Any]) -> str:
 
 def solve(
     name: str,
-    u0: Tensor | np.ndarray,
+    u0: Any,
     *,
-    t: Tensor | np.ndarray | Sequence[int | float],
+    t: Any,
     params: Mapping[str, Value] | None = None,
     domain: Sequence[Sequence[int | float]] | None = None,
     generation: str = "documented",
 ) -> Float[Tensor, "b t *x c"]:
     """Run the classical solver on given initial states `u0 [b *x c]` at time 0; returns the states at times `t`.
 
+    `u0` and `t` are arrays of any kind: NumPy, torch, or labelled ones, whose axes are in that order.
     `params` are numbers or one value per sample, by name; the equation's defaults stand in for those left out.
     """
     chosen = equation(name, generation=generation)
-    states = torch.as_tensor(u0)
-    if states.dtype != torch.float64:
-        states = states.to(torch.float32)
+    states = _real(u0, "u0")
     _check_states(chosen, states)
-    times = torch.as_tensor(t, dtype=torch.float64).cpu()
+    times = _real(t, "t").to("cpu", torch.float64)
     _check_times(times)
     if domain is not None:
         check_domain(chosen, domain)
     return chosen.solve(states, times, params, domain=domain)
+
+
+def _real(array: Any, what: str) -> Tensor:
+    """A tensor of any array of real numbers, of single precision where that holds them."""
+    tensor = isinstance(array, Tensor)
+    given = array if tensor else np.asarray(array)
+    if given.is_complex() if tensor else given.dtype.kind not in "fiub":
+        raise ValueError(f"{what} is of type {given.dtype}; expected real numbers. Give an array of them.")
+    if tensor:
+        return given if given.dtype == torch.float64 else given.to(torch.float32)
+    # A copy: torch takes no array that is read backwards, or in another order of bytes.
+    return torch.from_numpy(np.array(given, dtype="f8" if given.dtype.kind == "f" and given.itemsize > 4 else "f4"))
 
 
 def check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:
