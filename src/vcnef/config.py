@@ -74,7 +74,7 @@ class DataSection(Section):
     space_stride: int = 1
     time_stride: int = 1
     horizon: float | None = None
-    """Last physical time."""
+    """Last physical time, counted from the first frame."""
     valid: float = VALID_SHARE
     """Share of each file that chooses the weights that are kept."""
     normalise: bool = True

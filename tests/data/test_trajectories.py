@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_refused(make_data, change, message, monkeypatch):
         Trajectories(**(fields | change))
 
 
-def test_messages_of_splits_and_views(make_data):
+def test_messages_of_splits_and_views(make_data, monkeypatch):
     data = make_data()
     with pytest.raises(ValueError, match="no split 'dev'; expected one of train, valid, test"):
         data.split("dev")
@@ -109,6 +109,13 @@ def test_messages_of_splits_and_views(make_data):
         data.view(horizon=0.1)
     with pytest.raises(ValueError, match="time_stride is 0"):
         data.view(time_stride=0)
+    # The tests' own checks of types would speak first.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=r"space_stride is 2.0; expected a positive whole number"):
+        data.view(space_stride=2.0)
+    with pytest.raises(ValueError, match="horizon is 'all'; expected a time, or None for the last one"):
+        data.view(horizon="all")
+    assert len(data.view(horizon=data.t[2]).t) == 3
     with pytest.raises(ValueError, match="phase is 2; expected 0 to 1"):
         data.view(space_stride=2, phase=2)
     with pytest.raises(ValueError, match=r"the suffix is '.txt', expected one of .hdf5"):

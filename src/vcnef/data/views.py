@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
@@ -23,10 +24,14 @@ class View:
 
     def __post_init__(self) -> None:
         for name, stride in (("space_stride", self.space_stride), ("time_stride", self.time_stride)):
-            if stride < 1:
+            if not isinstance(stride, Integral) or stride < 1:
                 raise ValueError(f"{name} is {stride}; expected a positive whole number.")
         if not 0 <= self.phase < self.space_stride:
             raise ValueError(f"phase is {self.phase}; expected 0 to {self.space_stride - 1} with this space_stride.")
+        try:
+            object.__setattr__(self, "horizon", None if self.horizon is None else float(self.horizon))
+        except (TypeError, ValueError):
+            raise ValueError(f"horizon is {self.horizon!r}; expected a time, or None for the last one.") from None
 
     def frames(self, t: np.ndarray) -> slice:
         """The frames kept of those at times `t`."""
