@@ -225,7 +225,7 @@ def test_parameters_that_the_data_do_not_name_are_given():
     given = PhysicsLoss(problem, scaling_of(problem), constants={"zeta": 0.03})
     fewer = replace(batch, params=batch.params[:, :1])
     assert given._setting(fewer)["params"]["zeta"] == 0.03
-    with pytest.raises(ValueError, match=r"'cns1d' needs zeta; the data name eta. Give .* constants={'zeta': 0.007}"):
+    with pytest.raises(ValueError, match=r"'cns1d' needs zeta; the data name eta. Give .* params={'zeta': 0.007}, or"):
         PhysicsLoss(problem, scaling_of(problem))
 
 

@@ -210,7 +210,8 @@ def _check_parameters(chosen: Equation, problem: Problem, constants: Mapping[str
         raise ValueError(
             f"The equation {chosen.name!r} needs {', '.join(missing)}; the data name "
             f"{', '.join(problem.parameters) or 'no parameters'}. "
-            f"Give what is fixed, e.g. constants={{{missing[0]!r}: {chosen.defaults[missing[0]]:g}}}."
+            f"Give the data what is fixed, e.g. params={{{missing[0]!r}: {chosen.defaults[missing[0]]:g}}}, "
+            "or this loss as constants."
         )
 
 
