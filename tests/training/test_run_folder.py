@@ -4,6 +4,7 @@ import errno
 import json
 import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -250,6 +251,12 @@ def test_a_loss_that_is_not_finite_is_noticed_within_an_epoch(fit_quickly, monke
     monkeypatch.setattr("vcnef.training.progress.SECONDS_BETWEEN_REPORTS", 0.0)
     with pytest.raises(NonFiniteError, match="noticed at step 11 of 20"):
         fit_quickly(epochs=4, arguments={"objective": poisoned})
+
+
+def test_a_loss_of_another_process_that_is_not_finite_stops_this_one_too(fit_quickly, monkeypatch):
+    monkeypatch.setattr(import_module("vcnef.training.fit"), "mean_over", lambda fabric, mine: mine + float("inf"))
+    with pytest.raises(NonFiniteError, match="The loss is no longer finite, noticed at step 5 of 5"):
+        fit_quickly()
 
 
 def test_weights_that_are_not_finite_stop_the_run(fit_quickly, tmp_path):

@@ -96,10 +96,11 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
                 reporter.tick(len(batch) * fabric.world_size, check=fabric.world_size == 1)
                 if clock.asked_to_stop or clock.over(state.step):
                     break
+            # Of all processes before they look: one that stopped alone would leave the others waiting.
+            state.losses = mean_over(fabric, state.losses)
             state.check_finite(clock.steps)
             if clock.over(state.step) or state.step % len(batches) == 0:
-                loss = float(mean_over(fabric, state.losses / state.counted))
-                record = reporter.record(loss) | _judge(job, epoch, clock)
+                record = reporter.record(float(state.losses / state.counted)) | _judge(job, epoch, clock)
                 diary.write(record)
                 reporter.tell(record)
                 state.begin_epoch()
@@ -130,7 +131,6 @@ def _judge(job: Job, epoch: int, clock: Clock) -> Record:
 
 
 def _save(job: Job) -> None:
-    job.state.losses = mean_over(job.fabric, job.state.losses)
     job.folder.save(job.state, job.terms)
     job.fabric.barrier()  # No process goes on to read what the first one has yet to write.
 
