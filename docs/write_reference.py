@@ -116,13 +116,13 @@ def table(titles: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 def _command(name: str, verb: Any) -> str:
     options = [_option(each) for each in verb.params if each.name != "help"]
     titles = ("", "default", "meaning")
-    return f"## vcnef {name}\n\n{inspect.cleandoc(verb.help)}\n\n{table(titles, options) if options else 'No options.'}"
+    said = inspect.getdoc(verb.callback)  # with its lines as they are, which the command's own help makes flow
+    return f"## vcnef {name}\n\n{said}\n\n{table(titles, options) if options else 'No options.'}"
 
 
 def _option(each: Any) -> tuple[str, str, str]:
     if each.param_type_name == "argument":
-        # As it is called on the command line: without brackets, which only say that it may be left out.
-        name = (each.metavar or each.name).strip("[].").removesuffix("]").upper()
+        name = (each.metavar or each.name).upper()
         spelled, default = f"`{name}`", "required" if each.required else "–"
     else:
         spelled = " ".join(f"`{one}`" for one in (*each.opts, *each.secondary_opts))

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from vcnef import __version__
 from vcnef.cli import main
 
 
@@ -39,3 +40,26 @@ def test_other_failures_are_not_hidden(monkeypatch):
 def test_an_interrupt_is_said(vcnef, monkeypatch):
     monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=KeyboardInterrupt))
     assert vcnef("presets") == (130, "", "Stopped.\n")
+
+
+def test_help_fills_the_terminal(vcnef, monkeypatch):
+    """Lines are folded where it ends, and not also where those of the source do."""
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = vcnef("export", "--help")
+    paragraph = re.search(r"\n (Inputs are u0 .*?)\n *\n", out, re.DOTALL)[1]
+    first, *between, _ = (line.strip() for line in paragraph.split("\n"))
+    assert code == 0
+    assert all(len(line) > 50 for line in (first, *between))
+
+
+@pytest.mark.parametrize(("verb", "usage"), [("train", "[PRESET]..."), ("evaluate", "[FILE]..."), ("report", "RUN")])
+def test_usage_has_no_brackets_of_its_own(vcnef, verb, usage):
+    _, out, _ = vcnef(verb, "--help")
+    (said,) = re.findall(r"Usage: .*", out)
+    assert usage in said
+    assert "[[" not in said
+    assert "......" not in said.replace("}", "")
+
+
+def test_it_knows_its_version(vcnef):
+    assert vcnef("--version") == (0, f"vcnef {__version__}\n", "")

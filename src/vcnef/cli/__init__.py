@@ -10,9 +10,10 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from inspect import getdoc
 from io import TextIOWrapper
 from textwrap import shorten
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -47,9 +48,15 @@ def _app() -> typer.Typer:
     app.callback()(_describe)
     for verb in pkgutil.iter_modules(__path__):
         if not verb.name.startswith("_"):
-            module = import_module(f"{__name__}.{verb.name}")
-            app.command(verb.name, no_args_is_help=False)(_interruptible(getattr(module, verb.name)))
+            function = getattr(import_module(f"{__name__}.{verb.name}"), verb.name)
+            app.command(verb.name, help=_flowing(function), no_args_is_help=False)(_interruptible(function))
     return app
+
+
+def _flowing(verb: Callable[..., None]) -> str:
+    """Its docstring with a line per paragraph: a terminal is seldom as wide as the source."""
+    paragraphs = (getdoc(verb) or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def _interruptible(verb: Callable[..., None]) -> Callable[..., None]:
@@ -65,7 +72,20 @@ def _interruptible(verb: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _describe() -> None:
+def _say_version(asked: bool) -> bool:
+    if asked:
+        from vcnef import __version__
+
+        typer.echo(f"vcnef {__version__}")
+        raise typer.Exit
+    return asked
+
+
+def _describe(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
     """Neural surrogates of time-dependent parametric PDEs."""
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run folder, the model folder inside, or a packaged model's name.")],
-    more: Annotated[list[Path] | None, typer.Argument(help="Further data files.", metavar="[FILE]...")] = None,
+    more: Annotated[list[Path] | None, typer.Argument(help="Further data files.", metavar="FILE")] = None,
     data: Annotated[
         list[Path] | None, typer.Option(help="Data at full resolution; several files make one set.")
     ] = None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def report(
     words: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Run folders or packaged models' names; several are compared."),
+        typer.Argument(metavar="RUN", help="Run folders or packaged models' names; several are compared."),
     ],
     data: Annotated[
         list[Path] | None,

@@ -18,7 +18,7 @@ def train(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[PRESET]",
+            metavar="PRESET",
             show_default=False,
             help="A preset's name (see `vcnef presets`) or a YAML file; by default one that suits the data.",
         ),
