@@ -13,6 +13,7 @@ import pytest
 
 import vcnef
 from vcnef.cli import main
+from vcnef.models.registry import MODELS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -34,7 +35,17 @@ def read(page):
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["quickstart.md", "tour.md", "my-own-data.md", "metrics.md"])
+@pytest.fixture
+def own_models():
+    """A model that an example registers does not stay for other tests."""
+    known = dict(MODELS)
+    yield
+    MODELS.clear()
+    MODELS.update(known)
+
+
+@pytest.mark.usefixtures("own_models")
+@pytest.mark.parametrize("page", ["quickstart.md", "tour.md", "my-own-data.md", "metrics.md", "models.md"])
 def test_every_example_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""
