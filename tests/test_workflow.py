@@ -239,6 +239,12 @@ def test_data_that_do_not_fit(data, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("name", "meant"), [("device", "devices"), ("parms", "params"), ("chanels", "channels")])
+def test_arguments_of_fit_are_among_what_may_have_been_meant(name, meant):
+    with pytest.raises(ValueError, match=rf"There is no setting '{name}'; did you mean (.* or )?{meant}\b"):
+        fit(np.zeros((3, 2, 8, 1)), **{name: 1})
+
+
 def test_held_out_values_without_a_logarithm_are_said_before_training(tmp_path):
     nu = np.r_[0.0, 0.0, np.geomspace(0.01, 1.0, 8)]
     with pytest.raises(

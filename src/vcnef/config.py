@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from math import prod
@@ -169,18 +169,18 @@ class Config(Section):
         except ValidationError as error:
             raise ValueError(_sentence(error)) from None
 
-    def override(self, settings: Mapping[str, Any] | Iterable[str]) -> Config:
+    def override(self, settings: Mapping[str, Any] | Iterable[str], beside: Collection[str] = ()) -> Config:
         """Other values in some places: `{"train.epochs": 50}`, `{"train": {"epochs": 50}}` or `["train.epochs=50"]`.
 
         The section may be left out where only one has the key: `epochs=50`, `width=64`. Another `model.name` comes
-        first, as in `with_model`.
+        first, as in `with_model`. `beside` are other names that the caller takes: one of them may have been meant.
         """
         given = settings if isinstance(settings, Mapping) else dict(map(_parse_setting, settings))
         changes = dict(_flatten(given))
         model = next((changes.pop(key) for key in ("model.name", "name") if key in changes), self.model.name)
         values = self.with_model(model).to_dict()
         for name, value in changes.items():
-            *path, key = _place(name, model).split(".")
+            *path, key = _place(name, model, beside).split(".")
             section = values
             for step in path:
                 section = section[step]
@@ -314,7 +314,7 @@ def _flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[st
             yield prefix + name, value
 
 
-def _place(name: str, model: str) -> str:
+def _place(name: str, model: str, beside: Collection[str]) -> str:
     """Where a setting belongs: its own dotted name, or the one place with this key."""
     if "." in name or name in SECTIONS:
         section, *keys = name.split(".")
@@ -331,7 +331,8 @@ def _place(name: str, model: str) -> str:
         return found[0]
     if found:
         raise ValueError(f"{name!r} is in several places; write {' or '.join(found)}.")
-    close = get_close_matches(name, [place.rpartition(".")[2] for place in places], n=2)
-    near = [place for place in places if place.rpartition(".")[2] in close]
+    named = [*places, *beside]
+    close = get_close_matches(name, [each.rpartition(".")[2] for each in named], n=2)
+    near = [each for each in named if each.rpartition(".")[2] in close]
     hint = f"did you mean {' or '.join(near)}?" if near else f"write one of {', '.join(places)}."
     raise ValueError(f"There is no setting {name!r}; {hint}")

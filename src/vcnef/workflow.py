@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,9 @@ def fit(
     given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
     trajectories = _as_trajectories(data, **{key: value for key, value in given.items() if value is not None})
     config = Config.load(preset) if preset else suited_config(trajectories)
-    config = config.with_model(model or config.model.name).override({"data": VIEW}).override(overrides)
+    config = config.with_model(model or config.model.name).override({"data": VIEW})
+    own = [each.name for each in signature(fit).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    config = config.override(overrides, beside=own)
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
         config, _view(trajectories, config), out=folder, resume=resume, devices=devices, nodes=nodes,
