@@ -56,6 +56,7 @@ def read_or_refused(path):
         ({"Vx": None}, " has no dataset 'Vx'; it holds"),
         ({"density": None, "pressure": None, "Vx": None}, " has neither 'tensor' nor 'density'; it holds"),
         ({"x-coordinate": None}, " has no dataset 'x-coordinate'"),
+        ({"x-coordinate": None}, "'t-coordinate']. Write such data with vcnef.from_arrays(u, t=t, x=x"),
         ({"t-coordinate": None}, " has no dataset 't-coordinate'"),
         ({"t-coordinate": np.arange(9.0)}, " has 9 times in 't-coordinate' for 5 frames; expected 5 or one more"),
         ({"t-coordinate": np.zeros(6)}, " has 't-coordinate' with values that are too few, not finite or not incr"),
@@ -107,6 +108,8 @@ def test_views_that_do_not_fit_name_the_file(tmp_path):
 def test_not_a_file_at_all(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere.hdf5"):
         open_data(tmp_path / "nowhere.hdf5")
+    with pytest.raises(IsADirectoryError, match=r" is a folder; expected a file\. Name those in it, e\.g\. .*hdf5\."):
+        open_data(tmp_path)
     with pytest.raises(ValueError, match="There is no file to open"):
         open_data([])
     (tmp_path / "data.csv").touch()

@@ -14,6 +14,8 @@ import torch
 
 from vcnef.data.precision import check_resolved
 
+ADVICE = "Write such data with vcnef.from_arrays(u, t=t, x=x, params=...).save(path)."
+
 
 class FileError(ValueError):
     """What is wrong with a file, as the end of a sentence that begins with its name."""
@@ -39,7 +41,7 @@ def reading(path: Path) -> Iterator[h5py.File]:
 def numbers(file: h5py.File, key: str) -> h5py.Dataset:
     """A dataset of real numbers, not read."""
     if key not in file:
-        raise FileError(f"has no dataset {key!r}; it holds {sorted(file)[:8]}.")
+        raise FileError(f"has no dataset {key!r}; it holds {sorted(file)[:8]}. {ADVICE}")
     if not isinstance(file[key], h5py.Dataset) or file[key].dtype.kind not in "fiu":
         raise FileError(f"has {key!r}, but not as an array of real numbers.")
     return file[key]

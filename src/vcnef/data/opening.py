@@ -78,6 +78,8 @@ def _container_memory(path: str | Path) -> float:
 
 
 def _reader(path: Path) -> Reader:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected a file. Name those in it, e.g. {path / '*.hdf5'}.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     if path.suffix not in READERS:

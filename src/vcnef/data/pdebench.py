@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from vcnef.data.arrays import box, make_params, noted_periodic, one_or_each
-from vcnef.data.hdf5 import FileError, increasing, number, numbers, reading, record
+from vcnef.data.hdf5 import ADVICE, FileError, increasing, number, numbers, reading, record
 from vcnef.data.names import FileName, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
 from vcnef.data.precision import check_digits, some_rows
@@ -92,10 +92,7 @@ def _field_keys(file: h5py.File, notes: Mapping[str, Any]) -> dict[str, str]:
     elif any(key in file for key in FIELD_KEYS.values()):
         keys = {name: FIELD_KEYS[name] for name in ("density", "pressure", *("vx", "vy", "vz")[:axes])}
     else:
-        raise FileError(
-            f"has neither 'tensor' nor 'density'; it holds {sorted(file)[:8]}. Write such data with "
-            "vcnef.from_arrays(u, t=t, x=x, params=...).save(path)."
-        )
+        raise FileError(f"has neither 'tensor' nor 'density'; it holds {sorted(file)[:8]}. {ADVICE}")
     for key in keys.values():
         numbers(file, key)
     return keys
