@@ -83,6 +83,7 @@ def test_what_cannot_be_served(vcnef, run, tmp_path):
     code, _, err = vcnef("serve", run, "--port", "99999", "--no-open", "--device", "cpu")
     assert code == 2
     assert err.startswith("Cannot serve at 127.0.0.1:99999: ")
+    assert ".." not in err
 
 
 def test_without_a_name_all_packaged_models_are_served(vcnef, run, monkeypatch):

@@ -63,7 +63,8 @@ class ExplorerServer(ThreadingHTTPServer):
         try:
             super().__init__((host.strip("[]"), port), _Handler)
         except (OSError, OverflowError) as error:
-            raise OSError(f"Cannot serve at {host}:{port}: {error}. Choose another --port or --host.") from None
+            reason = str(error).rstrip(".")
+            raise OSError(f"Cannot serve at {host}:{port}: {reason}. Choose another --port or --host.") from None
         named = f"[{host.strip('[]')}]" if ":" in host else host
         self.url = f"http://{named}:{self.server_address[1]}/"
 
