@@ -169,7 +169,7 @@ def test_a_prediction_that_is_not_finite_is_null_and_said(vcnef, files, run_fold
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "There are no data to judge the model on; give files, e.g. --data burgers.hdf5."),
+        ((), "There are no data to judge the model on; give files, e.g. --data burgers.hdf5. Those of"),
         (("--data", "gone.hdf5"), "There is no file gone.hdf5."),
         (("--data", "{file}", "--space", "wide"), "--space wide is not understood; write positive whole numbers"),
         (("--data", "{file}", "--time", "5,-1"), "--time 5,-1 is not understood; write positive whole numbers"),

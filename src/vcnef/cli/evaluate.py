@@ -45,7 +45,10 @@ def evaluate(
 
     files = [*(data or []), *(more or [])]
     if not files:
-        raise ValueError("There are no data to judge the model on; give files, e.g. --data burgers.hdf5.")
+        raise ValueError(
+            "There are no data to judge the model on; give files, e.g. --data burgers.hdf5. "
+            "Those of a known equation can be made by `vcnef generate`."
+        )
     finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time")}
     for path, option in ((json_path, "--json"), (figures and figures / "figure.png", "--figures")):
         if path is not None:

@@ -97,7 +97,7 @@ def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"]:
         raise ValueError(
             f"The model expects the parameters {', '.join(trained.parameters)}; the data have "
             f"{', '.join(problem.parameters) or 'none'}, so {', '.join(missing)} is missing. "
-            "Open the data with params={name: value}."
+            f"Give it beside the data: params={{{missing[0]!r}: …}} of vcnef.open, --param {missing[0]}=VALUE."
         )
     params = data.params.cpu()[:, [problem.parameters.index(name) for name in trained.parameters]]
     surrogate.scaling.params.check(params, trained)
