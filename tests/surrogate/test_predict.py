@@ -279,6 +279,21 @@ def test_extrapolation_is_said(make_surrogate, doubt):
         make_surrogate().predict(**{"u0": np.ones((1, 8, 1)), **QUESTION, **change})
 
 
+@pytest.mark.parametrize(("log", "said"), [((), 0), (("u",), 1)])
+def test_room_beside_fields_is_measured_as_the_network_sees_them(make_surrogate, recwarn, log, said):
+    surrogate = make_surrogate(log=log)
+    surrogate.provenance["field_ranges"] = {"u": [0.01, 10.0]}
+    surrogate.predict(np.full((1, 8, 1), 0.001), **QUESTION)
+    assert [str(each.message).startswith("u0 has u between 0.001 and 0.001") for each in recwarn] == [True] * said
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_field_without_a_logarithm_is_refused(make_surrogate, value):
+    message = rf"The u of u0 goes down to {value:g}, but the model knows u by its logarithm\. Give positive values"
+    with pytest.raises(ValueError, match=message):
+        make_surrogate(log=("u",)).predict(np.full((1, 8, 1), value), **QUESTION)
+
+
 def test_the_lower_end_of_decades_is_an_end(make_surrogate):
     surrogate = make_surrogate(spread=(1e-8, 0.1))
     with pytest.warns(UserWarning, match="nu is 1e-09; the surrogate was trained on 1e-08 to 0.1"):

@@ -67,6 +67,15 @@ class Normaliser:
         # The unused branch must stay finite, or its gradient would be 0 · ∞.
         return torch.where(self.log, torch.where(self.log, u, 0.0).exp(), u)
 
+    def check(self, u0: Float[Tensor, "*n c"]) -> None:
+        """Refuse states that have no logarithm where one is taken."""
+        for name, values, log in zip(self.channels, u0.unbind(dim=-1), self.log.tolist(), strict=True):
+            if log and (values <= 0).any():
+                raise ValueError(
+                    f"The {name} of u0 goes down to {values.min():.4g}, but the model knows {name} by its logarithm. "
+                    "Give positive values; check the order and the units of the channels."
+                )
+
     def to(self, device: torch.device | str) -> Normaliser:
         return Normaliser(self.channels, self.mean.to(device), self.std.to(device), self.log.to(device))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
+from math import inf, log
 from typing import Any
 
 import torch
 
 from vcnef.data import Scaling
+from vcnef.data.normalise import Normaliser
 from vcnef.grid import spell_sides
 from vcnef.models.interface import TrajectoryModel
 from vcnef.problem import SPACE, Problem, within
@@ -25,7 +26,7 @@ def doubts(
     """One sentence for each way in which the question lies outside what was trained."""
     params = _about_own_params(question, problem, scaling) | _about_params(question, problem)
     yield from params.values()
-    yield from _about_fields(question, problem, provenance.get("field_ranges", {}))
+    yield from _about_fields(question, scaling.fields, provenance.get("field_ranges", {}))
     yield from _about_points(question, problem, provenance.get("grid"))
     yield from _about_resolution(question, provenance.get("resolution"), model)
     yield from _about_times(question, scaling)
@@ -59,13 +60,16 @@ def _about_own_params(question: Question, problem: Problem, scaling: Scaling) ->
     return said
 
 
-def _about_fields(question: Question, problem: Problem, fields: Mapping[str, Any]) -> Iterator[str]:
-    for channel, (low, high) in fields.items():
-        values = question.u0[..., problem.channels.index(channel)]
-        room = MARGIN * (high - low)
-        if values.min() < low - room or values.max() > high + room:
+def _about_fields(question: Question, scales: Normaliser, ranges: Mapping[str, Any]) -> Iterator[str]:
+    for channel, (low, high) in ranges.items():
+        place = scales.channels.index(channel)
+        least, most = (float(end) for end in question.u0[..., place].aminmax())
+        # As the network sees them: below a density that spans decades there is little room.
+        measure = log if scales.log[place] else float
+        room = MARGIN * (measure(high) - measure(low))
+        if measure(least) < measure(low) - room or measure(most) > measure(high) + room:
             yield (
-                f"u0 has {channel} between {values.min():.4g} and {values.max():.4g}; in training it was between "
+                f"u0 has {channel} between {least:.4g} and {most:.4g}; in training it was between "
                 f"{low:.4g} and {high:.4g}. The answer is extrapolated; check the units of u0."
             )
 

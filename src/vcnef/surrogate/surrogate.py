@@ -179,6 +179,7 @@ class Surrogate:
         instance = self.provenance.get("instance")
         check_instance(instance, self.problem, question.u0, question.grid, question.params)
         self.scaling.params.check(question.params, self.problem)
+        self.scaling.fields.check(question.u0)
         return list(doubts(question, self.problem, self.scaling, self.provenance, self.model))
 
     def _largest_tensor(self, u0: Tensor, grid: Tensor, params: Tensor) -> int:
