@@ -24,9 +24,10 @@ def export(
     from vcnef.cli._settings import parse_counts
     from vcnef.cli._surrogates import load_surrogate
     from vcnef.surrogate.export import check_exportable
+    from vcnef.timing import spell_bytes
 
     surrogate = load_surrogate(run, "cpu")
     check_exportable(surrogate, out)
     sides = None if points is None else parse_counts(points, "--points")
     distance = surrogate.export(out, resolution=sides)
-    typer.echo(f"{out}: {out.stat().st_size / 1e6:.1f} MB; its answers are within {distance:.0e} of the model's.")
+    typer.echo(f"{out}: {spell_bytes(out.stat().st_size)}; its answers are within {distance:.0e} of the model's.")

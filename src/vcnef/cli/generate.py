@@ -50,6 +50,7 @@ def generate(
     from vcnef.cli._settings import parse_settings, parse_times, share_out
     from vcnef.data.generator import generate as make
     from vcnef.pde import equation as find
+    from vcnef.timing import spell_bytes
 
     model = find(equation, generation=generation)
     params, initial = share_out(parse_settings(settings or []), model.defaults, model.initial_options, what=equation)
@@ -75,7 +76,7 @@ def generate(
             **initial,
         )
     for path in paths if first else ():
-        typer.echo(f"{path}: {samples} trajectories, {path.stat().st_size / 1e6:.1f} MB")
+        typer.echo(f"{path}: {samples} trajectories, {spell_bytes(path.stat().st_size)}")
     if first:
         typer.echo(f"Done in {time.monotonic() - begun:.1f} s.")
 

@@ -39,6 +39,7 @@ def predict(
     from vcnef.cli._settings import parse_settings, parse_times
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
     from vcnef.surrogate.points import are_scattered
+    from vcnef.timing import spell_bytes
 
     instants, given = parse_times(times), parse_settings(param or [], "--param")
     check_writable(out, instants)
@@ -55,9 +56,9 @@ def predict(
     if broken := count_broken(u.values):
         typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)
     write_prediction(out, u, surrogate.problem)
-    seconds, megabytes = time.monotonic() - begun, out.stat().st_size / 1e6
+    seconds, size = time.monotonic() - begun, spell_bytes(out.stat().st_size)
     shape = " × ".join(f"{size} {name}" for name, size in u.sizes.items())
-    typer.echo(f"{out}: {shape}, {megabytes:.1f} MB, in {seconds:.1f} s.")
+    typer.echo(f"{out}: {shape}, {size}, in {seconds:.1f} s.")
 
 
 def check_params(problem: Problem, given: Mapping[str, Any]) -> None:

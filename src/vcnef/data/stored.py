@@ -15,6 +15,7 @@ from vcnef.data.source import Source, check_alike
 from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.trajectories import Trajectories, describe, merge_attributes, ranges
 from vcnef.problem import Problem
+from vcnef.timing import spell_bytes
 
 BLOCK_BYTES = 64 * 2**20
 
@@ -37,7 +38,7 @@ class StoredTrajectories:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return f"StoredTrajectories({describe(self)}, {self.nbytes / 1e6:.4g} MB in {len(self.sources)} files)"
+        return f"StoredTrajectories({describe(self)}, {spell_bytes(self.nbytes)} in {len(self.sources)} files)"
 
     @property
     def resolution(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.views import View
 from vcnef.grid import spell_sides
 from vcnef.problem import Problem
+from vcnef.timing import spell_bytes
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -44,7 +45,7 @@ class Trajectories:
         return self.u.shape[0]
 
     def __repr__(self) -> str:
-        return f"Trajectories({describe(self)}, {self.u.nbytes / 1e6:.4g} MB on {self.u.device})"
+        return f"Trajectories({describe(self)}, {spell_bytes(self.u.nbytes)} on {self.u.device})"
 
     @property
     def resolution(self) -> tuple[int, ...]:
