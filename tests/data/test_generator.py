@@ -240,6 +240,14 @@ def test_messages(change, message, monkeypatch):
         generate(DecayingWaves(), **({"samples": 2, "device": "cpu"} | change))
 
 
+@pytest.mark.parametrize("name", ["samples", "resolution", "frames", "seed", "batch", "store_stride"])
+def test_sizes_that_are_no_whole_numbers_are_named(name, monkeypatch):
+    # The tests' own checks of types would speak first.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    with pytest.raises(ValueError, match=rf"{name} is 1000\.0; expected a whole number\."):
+        generate(DecayingWaves(), **({"samples": 2, "device": "cpu"} | {name: 1e3}))
+
+
 def test_output_times_are_free(tmp_path):
     times = [0.0, 0.1, 0.7, 2.0]
     data = generate(DecayingWaves(), samples=3, device="cpu", t=times)

@@ -118,8 +118,9 @@ def plan(
     """One recipe for each value of the parameters, checked; what is not given is the equation's own default."""
     resolution = equation.resolution if resolution is None else resolution
     # NumPy's numbers would be noted as text, which is not what a resumed run has.
-    samples, resolution, store_stride, seed = map(index, (samples, resolution, store_stride, seed))
-    batch = None if batch is None else index(batch)
+    samples, resolution = _whole("samples", samples), _whole("resolution", resolution)
+    store_stride, seed = _whole("store_stride", store_stride), _whole("seed", seed)
+    batch = None if batch is None else _whole("batch", batch)
     _check_sizes(samples, resolution, store_stride, batch, seed)
     times = _times(equation, t, frames, horizon)
     values = _values(equation, by_name(params))
@@ -145,11 +146,18 @@ def _times(
             raise ValueError(f"t is {t}; expected two or more ascending, finite times, the first of them 0.")
         check_resolved(torch.from_numpy(times), "t")
         return tuple(times.tolist())
-    frames = equation.frames if frames is None else frames
+    frames = equation.frames if frames is None else _whole("frames", frames)
     horizon = equation.horizon if horizon is None else float(horizon)
     if frames < 2 or not 0 < horizon < np.inf:
         raise ValueError(f"frames is {frames} and horizon {horizon:g}; expected 2 frames or more and a time above 0.")
     return tuple(np.linspace(0.0, horizon, frames).tolist())
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return index(value)
+    except TypeError:
+        raise ValueError(f"{name} is {value!r}; expected a whole number.") from None
 
 
 def _check_sizes(samples: int, resolution: int, store_stride: int, batch: int | None, seed: int) -> None:
