@@ -62,7 +62,10 @@ def predict(
 
 
 def check_params(problem: Problem, given: Mapping[str, Any]) -> None:
-    """A parameter that the model knows several values of must be told."""
+    """A parameter that the model knows several values of must be told, by its name."""
+    from vcnef.surrogate.inputs import check_names
+
+    check_names(problem, given)
     for name in problem.parameters:
         low, high = problem.ranges.get(name, (0.0, 1.0))
         if name not in given and low != high:

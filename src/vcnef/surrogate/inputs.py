@@ -123,11 +123,16 @@ def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "
     )
 
 
-def _params(problem: Problem, given: Mapping[str, Any], samples: int) -> Float[Tensor, "b p"]:
+def check_names(problem: Problem, given: Mapping[str, Any]) -> None:
+    """Whether all that is given are parameters of the problem."""
     for name in given:
         if name not in problem.parameters:
             known = suggestion(str(name), problem.parameters)
             raise ValueError(f"There is no parameter {name!r} of {problem.name}. {known}")
+
+
+def _params(problem: Problem, given: Mapping[str, Any], samples: int) -> Float[Tensor, "b p"]:
+    check_names(problem, given)
     values = {}
     for name in problem.parameters:
         low, high = problem.ranges.get(name, (0.0, 1.0))
