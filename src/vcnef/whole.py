@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and what is said where they cannot be written."""
 
 from __future__ import annotations
 
@@ -23,16 +23,25 @@ def replacing(path: Path) -> Iterator[Path]:
         draft(path).unlink(missing_ok=True)
 
 
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """What the system refuses is said of this file and in its words: libraries speak of drafts, and at length."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(
+            f"Could not write {path}: {os.strerror(error.errno)}. What was saved before is intact; make room, or "
+            "choose another place."
+        ) from error
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Replace a file at once: a reader, or a machine that stops here, finds the old content or the new, never half."""
-    try:
+    with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as new, new.open("wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        raise OSError(
-            f"Could not write {path}: {error.strerror or error}. What was saved before is intact; make room or choose "
-            "another folder, then continue from there."
-        ) from error

@@ -22,6 +22,14 @@ def test_refusals(vcnef, tmp_path, monkeypatch, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_made(vcnef, tmp_path, monkeypatch):
+    monkeypatch.setattr("vcnef.Surrogate.export", None)
+    (tmp_path / "notes").write_text("mine")
+    code, _, err = vcnef("export", "burgers", "--out", tmp_path / "notes" / "model.pt2")
+    assert code == 2
+    assert f"Could not write {tmp_path / 'notes' / 'model.pt2'}: " in err
+
+
 def test_a_model_that_steps_is_refused_before_anything_is_made(vcnef, tmp_path):
     data = package.generate("burgers", samples=4, params={"nu": 0.01}, resolution=16, frames=3, horizon=0.1)
     package.Surrogate.build("fno", {"width": 4, "modes": 4}, data).save(tmp_path / "run")

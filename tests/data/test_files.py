@@ -283,10 +283,18 @@ def test_data_that_cannot_be_saved_leave_what_was_there_before(make_data, tmp_pa
     data, path = make_data(), tmp_path / f"data{suffix}"
     data.save(path)
     monkeypatch.setitem(SAVERS, suffix, fill_the_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=rf"Could not write {path}: No space left on device\. What was saved"):
         data.view(space_stride=2).save(path)
     assert torch.equal(open_data(path).u, data.u)
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_a_place_that_cannot_be_written_is_named(make_data, tmp_path, suffix):
+    (tmp_path / "notes").write_text("mine")
+    path = tmp_path / "notes" / f"data{suffix}"
+    with pytest.raises(OSError, match=rf"Could not write {path}: (Not a directory|File exists)\. What was saved"):
+        make_data().save(path)
 
 
 @pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])

@@ -240,6 +240,13 @@ def test_messages(change, message, monkeypatch):
         generate(DecayingWaves(), **({"samples": 2, "device": "cpu"} | change))
 
 
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "notes").write_text("mine")
+    path = tmp_path / "notes" / "decay.hdf5"
+    with pytest.raises(OSError, match=rf"Could not write {path}: (Not a directory|File exists)\. What was saved"):
+        generate(DecayingWaves(), samples=2, device="cpu", out=path)
+
+
 @pytest.mark.parametrize("name", ["samples", "resolution", "frames", "seed", "batch", "store_stride"])
 def test_sizes_that_are_no_whole_numbers_are_named(name, monkeypatch):
     # The tests' own checks of types would speak first.

@@ -21,6 +21,7 @@ def export(
     for any numbers of samples and times, on a grid that is chosen here. The file is run once before it is written.
     Scattered points and uneven grids are exported from Python: surrogate.export(path, x=points).
     """
+    from vcnef.cli._outputs import check_place
     from vcnef.cli._settings import parse_counts
     from vcnef.cli._surrogates import load_surrogate
     from vcnef.surrogate.export import check_exportable
@@ -28,6 +29,7 @@ def export(
 
     surrogate = load_surrogate(run, "cpu")
     check_exportable(surrogate, out)
+    check_place(out, "--out")
     sides = None if points is None else parse_counts(points, "--points")
     distance = surrogate.export(out, resolution=sides)
     typer.echo(f"{out}: {spell_bytes(out.stat().st_size)}; its answers are within {distance:.0e} of the model's.")

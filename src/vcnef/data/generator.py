@@ -21,6 +21,7 @@ from vcnef.data.trajectories import Trajectories
 from vcnef.data.writer import TrajectoryWriter, create
 from vcnef.device import choose_device
 from vcnef.grid import cell_centres
+from vcnef.whole import naming
 
 Progress = Callable[[str, int, int], None]
 """Called with the data set's name, the trajectories made so far and how many there will be."""
@@ -82,7 +83,8 @@ def generate(
         return _in_memory(equation, recipes, target, progress)
     paths = _paths(Path(out), recipes)
     for path, recipe in zip(paths, recipes, strict=True):
-        _to_file(equation, recipe, path, target, resume, progress)
+        with naming(path):
+            _to_file(equation, recipe, path, target, resume, progress)
     return paths
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from vcnef.data.notes import lasting_attributes, origin, write_note
 from vcnef.grid import axes, is_scattered
-from vcnef.whole import replacing
+from vcnef.whole import naming, replacing
 
 if TYPE_CHECKING:
     from vcnef.data.trajectories import Trajectories
@@ -25,9 +25,10 @@ def save(data: Trajectories, path: Path) -> Path:
         )
     if is_scattered(data.grid) and SAVERS[path.suffix] is save_hdf5:
         raise ValueError(f"{path} cannot hold scattered points; save them as .npz or .nc.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as draft:
-        SAVERS[path.suffix](data, draft)
+    with naming(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as draft:
+            SAVERS[path.suffix](data, draft)
     return path
 
 
