@@ -219,8 +219,11 @@ def test_times_before_the_initial_state_are_refused(model):
 
 def test_without_torchdiffeq(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchdiffeq", None)
-    with pytest.raises(ImportError, match=r"torchdiffeq, which is not installed\. Run `pip install vcnef\[ode\]`\."):
+    message = r"torchdiffeq, which is not installed\. Install it with: pip install 'vcnef\[ode\]'\."
+    with pytest.raises(ValueError, match=message):
         model(*waves(16), torch.tensor([1.0]))
+    with pytest.raises(ValueError, match=message):
+        data_objective(Recipe(unroll="two_stage"), _scales(), model, Queries())
 
 
 @pytest.mark.parametrize(

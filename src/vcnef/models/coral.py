@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import ceil, sqrt
 from typing import NamedTuple
@@ -21,6 +21,18 @@ MEMORY = 100
 
 CODE = 4
 """So many fields take the memory of finding one code, for which the gradient keeps something of every layer."""
+
+
+def integrator() -> Callable[..., Tensor]:
+    """torchdiffeq's; it is asked for before training, which would come to it only when the first epochs are over."""
+    try:
+        from torchdiffeq import odeint
+    except ImportError:
+        raise ValueError(
+            "CORAL integrates its codes with torchdiffeq, which is not installed. "
+            "Install it with: pip install 'vcnef[ode]'."
+        ) from None
+    return odeint
 
 
 class Siren(nn.Module):
@@ -172,12 +184,7 @@ class Coral(TrajectoryModel):
         self, code: Float[Tensor, "b d"], steps: int, params: Float[Tensor, "b p"] | None
     ) -> Float[Tensor, "b k d"]:
         """Standardised codes at whole frames, the given one first."""
-        try:
-            from torchdiffeq import odeint
-        except ImportError:
-            raise ImportError(
-                "CORAL integrates its codes with torchdiffeq, which is not installed. Run `pip install vcnef[ode]`."
-            ) from None
+        odeint = integrator()
         clock = torch.arange(steps + 1, device=code.device, dtype=code.dtype)
         path = odeint(lambda _, now: self._slope(now[:, None], params)[:, 0], code, clock, method="rk4")
         return path.movedim(0, 1)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data import Batch, Queries
-from vcnef.models.coral import Coral
+from vcnef.models.coral import Coral, integrator
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import Rollout
 from vcnef.training.losses import Error
@@ -144,6 +144,7 @@ def _check_stages(model: TrajectoryModel) -> None:
             f"unroll='two_stage' is for models that encode every frame, such as CORAL; {type(model).__name__} has no "
             "codes. Use unroll='full'."
         )
+    integrator()
     if torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
         raise ValueError(
             f"unroll='two_stage' trains on one device, not on {torch.distributed.get_world_size()}: in each stage "
