@@ -53,6 +53,8 @@ class Table:
 
 def reduction(axes: str, keep: str) -> str:
     """The einops pattern that leaves the axes in `keep`."""
+    if not isinstance(keep, str) or len(set(keep.split())) < len(keep.split()):
+        raise ValueError(f"keep is {keep!r}; expected names in one string, each once. Write them as in keep='b t'.")
     if not set(keep.split()) <= set(axes.split()):
         raise ValueError(
             f"keep={keep!r} names an axis that is not among {axes!r}. Name some of these, or none for one number."
@@ -88,10 +90,10 @@ def check_fields(pred: Any, target: Any, initial_frames: int) -> None:
             f"The prediction has shape {tuple(pred.shape)} and the target {tuple(target.shape)}. "
             "Both must have the same axes: sample, time, 1 to 3 of space, channel."
         )
-    if pred.ndim < 4 or pred.numel() == 0:
+    if not 4 <= pred.ndim <= 6 or pred.numel() == 0:
         raise ValueError(
             f"Expected non-empty fields with axes sample, time, 1 to 3 of space, channel; got {tuple(pred.shape)}. "
-            "Add axes of length one where one is missing."
+            "Add axes of length one where one is missing, and flatten space where it has more."
         )
     if not 0 <= initial_frames < pred.shape[1]:
         raise ValueError(
