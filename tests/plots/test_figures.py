@@ -182,6 +182,11 @@ def test_the_papers_heat_map():
             r"times are \[3.0\]; expected",
         ),
         (lambda: plots.space_time(TRUTH, TRUTH, np.roll(T, 3), X), "Times or points go to and fro, .* Sort them"),
+        (
+            lambda: plots.space_time(TRUTH[:0], TRUTH[:0], T[:0], X),
+            r"truth has shape \(0, \d+\); expected at least one",
+        ),
+        (lambda: plots.fields(np.ones((0, 4, 4)), np.ones((0, 4, 4)), []), r"truth has shape \(0, 4, 4\); expected at"),
     ],
 )
 def test_wrong_shapes_are_named(call, message):

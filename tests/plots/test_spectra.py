@@ -28,6 +28,7 @@ def test_shells_are_those_of_the_metric(sides):
     assert shells.shape == (3, 5, min(sides) // 2 + 1)
     metric = energy_spectrum(torch.tensor(u)[..., None])[..., 0].numpy()
     np.testing.assert_allclose(shells, metric[..., : shells.shape[-1]], atol=1e-12)
+    np.testing.assert_array_equal(plots.shell_energy(torch.tensor(u, requires_grad=True), len(sides)), shells)
 
 
 def test_a_wave_has_its_energy_in_its_shell():

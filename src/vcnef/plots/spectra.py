@@ -19,7 +19,7 @@ def shell_energy(u: Any, ndim: int) -> np.ndarray:
     the box, so k does not depend on the resolution. Shells end at half of the smallest side: beyond it the grid holds
     only some of the directions. A field that is not periodic has a tail of its own, from the jump at the border.
     """
-    array = np.asarray(u, dtype=np.float64)
+    array = style.as_numbers(u)
     if not 1 <= ndim <= array.ndim:
         raise ValueError(
             f"ndim is {ndim} for a field of shape {array.shape}; expected 1 to {array.ndim}. Give the number of space "

@@ -76,10 +76,14 @@ def error_scale(*arrays: np.ndarray) -> dict[str, float]:
     return {"vmin": -size, "vmax": size}
 
 
+def as_numbers(values: Any) -> np.ndarray:
+    """In double precision; NumPy itself knows neither gradients nor bfloat16."""
+    return np.asarray(values.detach().cpu().double() if hasattr(values, "detach") else values, dtype=np.float64)
+
+
 def as_array(values: Any, name: str, axes: str) -> np.ndarray:
     """A NumPy array with as many axes as `axes` names, or an error that says so."""
-    # NumPy has no bfloat16.
-    array = np.asarray(values.detach().cpu().double() if hasattr(values, "detach") else values, dtype=np.float64)
+    array = as_numbers(values)
     if array.ndim != len(axes.split()):
         raise ValueError(
             f"{name} has shape {array.shape}; expected the axes [{axes}]. Choose one sample and one channel."
@@ -88,10 +92,14 @@ def as_array(values: Any, name: str, axes: str) -> np.ndarray:
 
 
 def check_alike(**arrays: np.ndarray) -> None:
+    """Whether fields have one shape, and something in them."""
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
         told = " and ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(f"Shapes differ: {told}; expected the same. Compare fields at the same points and times.")
+    for name, shape in shapes.items():
+        if 0 in shape:
+            raise ValueError(f"{name} has shape {shape}; expected at least one time and point. Give fields with some.")
 
 
 def check_axis(values: np.ndarray, name: str, length: int) -> None:
