@@ -96,3 +96,13 @@ def test_few_equal_and_broken_errors():
 def test_wrong_input_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_long_names_leave_room_for_the_violins():
+    values = [f"eta={k}e-05, zeta={k}e-05, mach=0.{k}" for k in range(1, 6)]
+    models = [f"runs/burgers_vcnef_plus_without_the_stencil_seed{k}" for k in range(4)]
+    figure = plots.violins({model: {value: errors(0.1) for value in values} for model in models})
+    draw(figure)
+    legend, height = figure.legends[0].get_window_extent(), figure.get_size_inches()[1]
+    assert 0 <= legend.x0 < legend.x1 <= figure.bbox.x1
+    assert figure.axes[0].get_position().height * height > 1.8  # inches

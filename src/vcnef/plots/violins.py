@@ -18,6 +18,8 @@ GROUND = "#FBE9DC"
 """A pale tone of the same, behind the violins of unseen values."""
 FEWEST = 5
 """Trajectories with a distribution worth a shape; fewer are shown one by one."""
+LETTER, LINE = 0.08, 0.18
+"""Inches, of names beside and below the violins."""
 DECADE = 10.0
 """Factor between medians from which on the axis goes by factors."""
 
@@ -45,23 +47,27 @@ def violins(
             f"unseen has {unknown}; expected values among {values}. Name the values as the errors do.",
         )
     by_factors = _spans_decades(groups) if log is None else log
-    figure, axes = style.panels(1, 1, width=max(4.0, 0.8 * len(values) * len(groups) ** 0.5), height=3.0)
+    names = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    width = max(4.0, 0.8 * len(values) * len(groups) ** 0.5)
+    columns = _columns(groups, width)
+    words = LETTER * max(map(len, names)) * _crowded(names) + LINE * (len(groups) // columns)
+    figure, axes = style.panels(1, 1, width=width, height=3.0 + words)
     axis = axes[0, 0]
     axis.set_yscale("log" if by_factors else "linear")
     for place, value in enumerate(values):
         if value in unseen:
             axis.axvspan(place - 0.5, place + 0.5, color=GROUND, linewidth=0, zorder=0)
-    width = 0.8 / len(groups)
+    part = 0.8 / len(groups)
     for i, (_, by_value, colour, _) in enumerate(style.dressed(groups)):
         for value, array in by_value.items():
-            centre = values.index(value) + (i - (len(groups) - 1) / 2) * width
+            centre = values.index(value) + (i - (len(groups) - 1) / 2) * part
             own = UNSEEN if len(groups) == 1 and value in unseen else colour
-            _violin(axis, centre, 0.45 * width, array, own, by_factors)
+            _violin(axis, centre, 0.45 * part, array, own, by_factors)
     axis.set(xlabel=parameter, ylabel=label, xlim=(-0.5, len(values) - 0.5))
-    _name_values(axis, values, unseen)
+    _name_values(axis, names, [value in unseen for value in values])
     if not by_factors:
         style.from_zero(axis)
-    _legend(axis, list(groups), bool(unseen))
+    _legend(axis, list(groups), bool(unseen), columns)
     if title:
         figure.suptitle(title)
     return figure
@@ -118,16 +124,26 @@ def _violin(axis: Axes, centre: float, half: float, errors: np.ndarray, colour: 
     )  # fmt: skip
 
 
-def _name_values(axis: Axes, values: list[Hashable], unseen: Collection[Hashable]) -> None:
-    names = [value if isinstance(value, str) else f"{value:g}" for value in values]
-    crowded = sum(len(name) for name in names) > 60
-    axis.set_xticks(range(len(values)), names, rotation=45 if crowded else 0, ha="right" if crowded else "center")
-    for text, value in zip(axis.get_xticklabels(), values, strict=True):
-        if value in unseen:
+def _crowded(names: list[str]) -> bool:
+    """Whether the names of the values stand slanted, which takes height."""
+    return sum(map(len, names)) > 60
+
+
+def _name_values(axis: Axes, names: list[str], unseen: list[bool]) -> None:
+    slant = {"rotation": 45, "ha": "right"} if _crowded(names) else {}
+    axis.set_xticks(range(len(names)), names, **slant)
+    for text, marked in zip(axis.get_xticklabels(), unseen, strict=True):
+        if marked:
             text.set(fontweight="bold", color=UNSEEN)
 
 
-def _legend(axis: Axes, models: list[str], marked: bool) -> None:
+def _columns(models: Collection[str], width: float) -> int:
+    """Of the legend: as many as the figure is wide enough for."""
+    longest = max(map(len, models))
+    return min(4, max(1, int(width / (LETTER * longest + 0.5))))
+
+
+def _legend(axis: Axes, models: list[str], marked: bool, columns: int) -> None:
     several = len(models) > 1
     if not several and not marked:
         return
@@ -139,4 +155,4 @@ def _legend(axis: Axes, models: list[str], marked: bool) -> None:
             Patch(color=GROUND if several else UNSEEN, alpha=1.0 if several else 0.45, label="not in training")
         )
     # Violins leave no corner that is surely free.
-    axis.figure.legend(handles=shapes, loc="outside upper right", ncols=4)
+    axis.figure.legend(handles=shapes, loc="outside upper right", ncols=columns)
