@@ -12,6 +12,7 @@ from typing import Any
 from vcnef.config import Config
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.instance import hide_truth, pick_instance
+from vcnef.data.precision import short
 from vcnef.grid import is_scattered
 from vcnef.models.registry import option_names
 from vcnef.packaged import locate
@@ -229,20 +230,15 @@ def _provenance(data: Data, config: Config) -> dict[str, Any]:
     """Where a surrogate is at home, for its evaluation: times, share of validation and, if few, parameters."""
     instance = config.data.instance
     values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
-    listed = {"parameter_values": [[_short(each) for each in row] for row in values]} if values else {}
+    listed = {"parameter_values": [list(map(short, row)) for row in values]} if values else {}
     return {
-        "times": [_short(each) for each in data.t.tolist()],
+        "times": list(map(short, data.t.tolist())),
         "valid": config.data.valid,
         **(listed if len(values) <= FEW else {}),
         **(
             {} if instance is None else {"instance": describe_instance(instance, data.problem, data.u[:, 0], data.grid)}
         ),
     }
-
-
-def _short(number: float) -> float:
-    """Without the digits that single precision does not hold."""
-    return float(f"{number:.7g}")
 
 
 def _flat(config: Config) -> dict[str, Any]:

@@ -32,6 +32,7 @@ def convert(
     from shlex import quote
 
     from vcnef.cli._tables import count_weights
+    from vcnef.data import Scaling
     from vcnef.models.release import from_release
     from vcnef.surrogate import Surrogate
 
@@ -44,9 +45,8 @@ def convert(
     model = from_release(checkpoint, ndim=ndim, heads=heads)
     problem = _problem(model, name, channels, params, domain)
     options = _options(model, heads)
-    surrogate = Surrogate(
-        model, "vcnef", options, problem, _plain_scaling(problem, horizon), {"release": checkpoint.name}
-    )
+    scaling = Scaling.identity(problem, horizon)
+    surrogate = Surrogate(model, "vcnef", options, problem, scaling, {"release": checkpoint.name})
     surrogate.save(out)
     typer.echo(
         f"{out}: VCNeF of {count_weights(model)} weights, {', '.join(problem.channels)} in {ndim}D, to t = {horizon:g}."
@@ -90,13 +90,3 @@ def _options(model: VCNeF, heads: int) -> dict[str, object]:
         "modulations": len(model.modulations),
         "patches": (4, 16) if isinstance(model.encoder, PatchEncoder) else (),
     }
-
-
-def _plain_scaling(problem: Problem, horizon: float):
-    from torch import ones, zeros
-
-    from vcnef.data import Normaliser, ParameterScale, Scaling
-
-    fields, params = len(problem.channels), len(problem.parameters)
-    normaliser = Normaliser(problem.channels, zeros(fields), ones(fields), zeros(fields).bool())
-    return Scaling(normaliser, ParameterScale((0.0,) * params, (1.0,) * params, (False,) * params), horizon)

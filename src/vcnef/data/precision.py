@@ -16,6 +16,11 @@ ROWS, ROWS_BYTES = 64, 64 * 2**20
 """Most trajectories of a file, and bytes of them, that are looked at."""
 
 
+def short(number: float) -> float:
+    """Without the digits that single precision does not hold."""
+    return float(f"{number:.7g}")
+
+
 def check_digits(u: Any, channels: Sequence[str]) -> None:
     """Refuse fields of higher precision that vary little around a large value: they would come out in steps."""
     values = u.detach().cpu().numpy() if getattr(u, "dtype", None) == torch.float64 else u

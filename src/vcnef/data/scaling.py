@@ -12,6 +12,8 @@ from torch import Tensor
 
 from vcnef.data.normalise import Normaliser, ParameterScale, PointScale, blocks
 from vcnef.data.own_time import OwnTime
+from vcnef.data.precision import short
+from vcnef.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -30,10 +32,17 @@ class Scaling:
 
     @classmethod
     def fit(cls, data: Any, log: Sequence[str] = (), *, own_time: bool = False) -> Scaling:
-        horizon = float(f"{float(data.t[-1] - data.t[0]):.7g}")
         own, ranges = _fit_own_time(data) if own_time else (None, data.problem.ranges)
         points = PointScale.fit(data.problem.domain)
-        return cls(Normaliser.fit(data, log, own), ParameterScale.fit(ranges), horizon, own, points)
+        return cls(Normaliser.fit(data, log, own), ParameterScale.fit(ranges), horizon_of(data.t), own, points)
+
+    @classmethod
+    def identity(cls, problem: Problem, horizon: float) -> Scaling:
+        """Fields, parameters and points as they are; only times are scaled."""
+        channels, count = problem.channels, len(problem.parameters)
+        zeros = torch.zeros(len(channels), dtype=torch.float32)
+        fields = Normaliser(channels, zeros, zeros + 1.0, zeros.bool())
+        return cls(fields, ParameterScale((0.0,) * count, (1.0,) * count, (False,) * count), horizon)
 
     @property
     def span(self) -> float:
@@ -97,6 +106,11 @@ class Units:
 
     def _beside(self, u: Tensor) -> Tensor:
         return self.scaling.own_time.beside(u, self.rate)
+
+
+def horizon_of(t: Float[Tensor, " t"]) -> float:
+    """From the first frame to the last."""
+    return short(float(t[-1] - t[0]))
 
 
 def _fit_own_time(data: Any) -> tuple[OwnTime, dict[str, tuple[float, float]]]:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.data.precision import short
 from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.views import View
 from vcnef.grid import spell_sides
@@ -109,8 +110,8 @@ def ranges(problem: Problem, params: Float[Tensor, "n p"]) -> dict[str, tuple[fl
     if not len(params):
         return {}
     low, high = params.amin(dim=0).tolist(), params.amax(dim=0).tolist()
-    digits = [(float(f"{a:.7g}"), float(f"{b:.7g}")) for a, b in zip(low, high, strict=True)]
-    return dict(zip(problem.parameters, digits, strict=True))
+    ends = zip(map(short, low), map(short, high), strict=True)
+    return dict(zip(problem.parameters, ends, strict=True))
 
 
 def merge_attributes(attributes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

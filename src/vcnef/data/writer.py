@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
+from vcnef.data.precision import short
 from vcnef.problem import Problem
 from vcnef.whole import replacing
 
@@ -96,7 +97,7 @@ def create(
         # For the benchmark's loaders, which know these alone: one of another name might be taken for a note of ours.
         for name, column in zip(problem.parameters, params.T, strict=True):
             if name in PARAMETER_KEYS and (column == column[0]).all():
-                file.attrs[PARAMETER_KEYS[name]] = float(f"{column[0]:.7g}")
+                file.attrs[PARAMETER_KEYS[name]] = short(float(column[0]))
         if isinstance(attributes.get("mach"), int | float):
             file.attrs["M"] = float(attributes["mach"])
         texts = {"problem": problem.to_dict(), "attributes": attributes, "recipe": recipe, NOTE: note}

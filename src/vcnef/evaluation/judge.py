@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vcnef.data.precision import short
 from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection
 from vcnef.evaluation.tables import number
@@ -88,7 +89,7 @@ class Judge:
         return Result(
             resolution=tuple(self.grid.shape[:-1]),
             frames=len(self.selection.frames),
-            t=tuple(float(f"{time:.7g}") for time in self.t.tolist()),
+            t=tuple(map(short, self.t.tolist())),
             trained=False,
             scores=self.scores(),
             not_finite=self.not_finite,

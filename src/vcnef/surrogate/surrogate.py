@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data import Normaliser, ParameterScale, Scaling, StoredTrajectories, Trajectories
+from vcnef.data import Scaling, StoredTrajectories, Trajectories
+from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
 from vcnef.models import registry
 from vcnef.models.interface import TrajectoryModel, number_of_weights
@@ -82,7 +83,10 @@ class Surrogate:
             raise ValueError("clocks go by parameters, own_time makes those rates the unit of time. Leave out one.")
         if own_time and not normalise:
             raise ValueError("own_time is true, but normalise is false. Set normalise, or leave out own_time.")
-        scaling = Scaling.fit(train, log, own_time=own_time) if normalise else _identity(train)
+        if normalise:
+            scaling = Scaling.fit(train, log, own_time=own_time)
+        else:
+            scaling = Scaling.identity(problem, horizon_of(train.t))
         resolution = [n // thinning for n in train.resolution]
         complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
@@ -279,11 +283,3 @@ def _facts(
     if options.get("clocks"):
         facts["speeds"] = scaling.params.speeds(train.problem.ranges)
     return {option: value for option, value in facts.items() if option in known and option not in options}
-
-
-def _identity(train: Trajectories | StoredTrajectories) -> Scaling:
-    channels, count = train.problem.channels, len(train.problem.parameters)
-    zeros = torch.zeros(len(channels), dtype=torch.float32)
-    fields = Normaliser(channels, zeros, zeros + 1.0, zeros.bool())
-    horizon = float(f"{float(train.t[-1] - train.t[0]):.7g}")
-    return Scaling(fields, ParameterScale((0.0,) * count, (1.0,) * count, (False,) * count), horizon)
