@@ -98,16 +98,7 @@ def train(
         own_time=section.own_time, thinning=config.thinning(), seed=recipe.seed,
     )  # fmt: skip
     _check_instance(surrogate, config)
-    if is_scattered(data.grid) and not surrogate.model.scattered:
-        raise ValueError(
-            f"The data lie on scattered points, but the model {surrogate.name!r} needs a grid. "
-            "Use vcnef with model.options.patches=[], or coral."
-        )
-    if not surrogate.model.uneven and arrangement(data.grid) == UNEVEN:
-        raise ValueError(
-            f"The data lie on an uneven grid, but the model {surrogate.name!r} takes points as equally far apart. "
-            "Resample the data, or use vcnef, oformer or coral."
-        )
+    _check_points(surrogate, data)
     surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)
     return train_surrogate(
@@ -223,6 +214,19 @@ def _check_instance(surrogate: Surrogate, config: Config) -> None:
         raise ValueError(
             f"The model {surrogate.name!r} is the solution of one instance, but data.instance is not given. "
             "Set data.instance=0, train.data_weight=0 and train.physics=1."
+        )
+
+
+def _check_points(surrogate: Surrogate, data: Data) -> None:
+    if is_scattered(data.grid) and not surrogate.model.scattered:
+        raise ValueError(
+            f"The data lie on scattered points, but the model {surrogate.name!r} needs a grid. "
+            "Use vcnef with model.options.patches=[], or coral."
+        )
+    if not surrogate.model.uneven and arrangement(data.grid) == UNEVEN:
+        raise ValueError(
+            f"The data lie on an uneven grid, but the model {surrogate.name!r} takes points as equally far apart. "
+            "Resample the data, or use vcnef, oformer or coral."
         )
 
 
