@@ -113,7 +113,9 @@ def make_batch(equation: Equation, recipe: Recipe, rows: range, device: torch.de
     )
 
 
-def _in_memory(equation: Equation, recipes: list[Recipe], device: torch.device, progress: Any) -> Trajectories:
+def _in_memory(
+    equation: Equation, recipes: list[Recipe], device: torch.device, progress: Progress | None
+) -> Trajectories:
     first, problem = recipes[0], equation.problem
     stride = (slice(None, None, first.store_stride),) * problem.ndim
     grid = cell_centres(problem.domain, first.resolution)[stride]
@@ -131,7 +133,9 @@ def _in_memory(equation: Equation, recipes: list[Recipe], device: torch.device, 
     return Trajectories(u, first.t().float(), grid, torch.from_numpy(params).float(), problem, attributes, parts)
 
 
-def _to_file(equation: Equation, recipe: Recipe, path: Path, device: torch.device, resume: bool, progress: Any) -> None:
+def _to_file(
+    equation: Equation, recipe: Recipe, path: Path, device: torch.device, resume: bool, progress: Progress | None
+) -> None:
     rank, processes = (int(os.environ.get(key, default)) for key, default in (("RANK", 0), ("WORLD_SIZE", 1)))
     writer = _begin(equation, recipe, path, resume or processes > 1, rank)
     made = writer.attempts() >= 0

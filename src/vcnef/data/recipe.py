@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcnef.checks import check_at_least
 from vcnef.data.arrays import by_name
 from vcnef.data.names import Value, public_name
 from vcnef.data.precision import check_resolved
@@ -161,9 +162,8 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _check_sizes(samples: int, resolution: int, store_stride: int, batch: int | None, seed: int) -> None:
-    for name, value, least in (("samples", samples, 1), ("batch", batch, 1), ("seed", seed, 0)):
-        if value is not None and value < least:
-            raise ValueError(f"{name} is {value}; expected at least {least}.")
+    check_at_least(1, samples=samples, **({} if batch is None else {"batch": batch}))
+    check_at_least(0, seed=seed)
     if resolution < 4 or store_stride < 1 or resolution % store_stride:
         raise ValueError(
             f"resolution is {resolution} with store_stride {store_stride}; expected 4 or more cells and a divisor."
