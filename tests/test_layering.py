@@ -8,7 +8,7 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest", "timing", "checks", "whole"}
+GROUND = {"problem", "grid", "device", "suggest", "timing", "spelling", "checks", "whole"}
 
 MAY_USE = {
     "problem": set(),
@@ -16,6 +16,7 @@ MAY_USE = {
     "device": set(),
     "suggest": set(),
     "timing": set(),
+    "spelling": set(),
     "checks": set(),
     "whole": set(),
     "nn": {"kernels"},

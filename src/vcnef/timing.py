@@ -1,4 +1,4 @@
-"""Seconds and bytes that a call takes, on any device, and how both are written."""
+"""Seconds and bytes that a call takes, on any device."""
 
 from __future__ import annotations
 
@@ -52,18 +52,3 @@ def synchronise(device: torch.device | str) -> None:
     """Wait until the device has done what it was given."""
     if torch.device(device).type != "cpu":
         torch.accelerator.synchronize(device)
-
-
-def spell_seconds(value: int | float) -> str:
-    """12.3 ms, 2.5 s or 1,234 s; limits lie where three digits would round up to a thousand."""
-    size, unit = (1e3 * value, "ms") if value < 0.9995 else (value, "s")
-    return f"{size:.3g} {unit}" if size < 999.5 else f"{size:,.0f} {unit}"
-
-
-def spell_bytes(size: int | float) -> str:
-    """512 B, 12.3 kB, 4.2 MB or 1,234 GB."""
-    units = iter(("B", "kB", "MB", "GB"))
-    unit = next(units)
-    while size >= 999.5 and unit != "GB":
-        size, unit = size / 1000, next(units)
-    return f"{size:.3g} {unit}" if size < 999.5 else f"{size:,.0f} {unit}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from vcnef.evaluation.speed import measure_memory, measure_speed, speed_table
 from vcnef.evaluation.tables import Section, seconds
 from vcnef.grid import spell_sides
+from vcnef.spelling import spell_memory
 from vcnef.training.cost import TrainingCost, measure_training
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def training_table(found: Sequence[TrainingCost], title: str) -> Section:
     """One row per model."""
     rows = []
     for each in found:
-        memory = "–" if each.peak_memory is None else f"{each.peak_memory / 2**20:,.0f} MiB"
+        memory = "–" if each.peak_memory is None else spell_memory(each.peak_memory)
         costs = (seconds(each.seconds), seconds(each.epoch_seconds), memory if each.fits else "out of memory")
         rows.append((each.model, f"{each.weights:,}", str(each.times), *costs, "yes" if each.recorded else "no"))
     return Section(title, ("model", "weights", "times", "step", "epoch", "memory", "recorded"), tuple(rows))

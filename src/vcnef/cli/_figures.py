@@ -12,9 +12,9 @@ import numpy as np
 from vcnef import plots
 from vcnef.evaluation import predict_trajectories
 from vcnef.evaluation.inputs import choose_judged
-from vcnef.evaluation.tables import spell_values
 from vcnef.grid import axes, is_scattered
 from vcnef.plots import cells
+from vcnef.spelling import spell_values
 from vcnef.surrogate.points import UNIFORM, arrangement
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ def export(
     from vcnef.cli._outputs import check_place
     from vcnef.cli._settings import parse_counts
     from vcnef.cli._surrogates import load_surrogate
+    from vcnef.spelling import spell_bytes
     from vcnef.surrogate.export import check_exportable
-    from vcnef.timing import spell_bytes
 
     surrogate = load_surrogate(run, "cpu")
     check_exportable(surrogate, out)

@@ -50,7 +50,7 @@ def generate(
     from vcnef.cli._settings import parse_settings, parse_times, share_out
     from vcnef.data.generator import generate as make
     from vcnef.pde import equation as find
-    from vcnef.timing import spell_bytes
+    from vcnef.spelling import spell_bytes
 
     model = find(equation, generation=generation)
     params, initial = share_out(parse_settings(settings or []), model.defaults, model.initial_options, what=equation)

@@ -38,8 +38,8 @@ def predict(
     from vcnef.cli._predictions import check_points, check_writable, write_prediction
     from vcnef.cli._settings import parse_settings, parse_times
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
+    from vcnef.spelling import spell_bytes
     from vcnef.surrogate.points import are_scattered
-    from vcnef.timing import spell_bytes
 
     instants, given = parse_times(times), parse_settings(param or [], "--param")
     check_writable(out, instants)

@@ -15,7 +15,7 @@ from vcnef.data.source import Source, check_alike
 from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.trajectories import Trajectories, describe, merge_attributes, ranges
 from vcnef.problem import Problem
-from vcnef.timing import spell_bytes
+from vcnef.spelling import spell_bytes
 
 BLOCK_BYTES = 64 * 2**20
 

@@ -16,7 +16,7 @@ from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.views import View
 from vcnef.grid import spell_sides
 from vcnef.problem import Problem
-from vcnef.timing import spell_bytes
+from vcnef.spelling import spell_bytes
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -13,7 +13,8 @@ from vcnef.checks import check_at_least
 from vcnef.evaluation.tables import Section
 from vcnef.grid import cell_centres
 from vcnef.models.interface import TrajectoryModel, number_of_weights
-from vcnef.timing import peak_memory, spell_seconds, time_once
+from vcnef.spelling import spell_memory, spell_seconds
+from vcnef.timing import peak_memory, time_once
 
 TRAINED_STEPS = 40
 """Frames to the training horizon, where a model has no clock of its own; more are asked beyond it, as in the paper."""
@@ -193,5 +194,5 @@ def _cell(each: Speed | None) -> str:
     if not each.fits:
         return "out of memory"
     time = "" if each.seconds is None else spell_seconds(each.seconds)
-    memory = "" if each.peak_memory is None else f"{each.peak_memory / 2**20:,.0f} MiB"
+    memory = "" if each.peak_memory is None else spell_memory(each.peak_memory)
     return f"{time} {memory}".strip()

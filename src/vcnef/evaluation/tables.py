@@ -8,13 +8,8 @@ from math import isfinite, isnan
 from typing import Any
 
 from vcnef.grid import spell_sides
-from vcnef.timing import spell_seconds
+from vcnef.spelling import TITLES, spell_error, spell_memory, spell_seconds, spell_values
 
-TITLES = {
-    "nrmse": "nRMSE", "rmse": "RMSE", "brmse": "bRMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
-    "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
-    "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
-}  # fmt: skip
 SHORT = ("nrmse", "brmse", "relative_l2")
 """Metrics in tables with many rows; change is that of the first."""
 UNDEFINED = "undefined"
@@ -64,7 +59,7 @@ def lines(tables: Sequence[Section], notes: Iterable[str] = ()) -> list[str]:
 def number(value: float | None) -> str:
     if value is None or not isfinite(value):
         return "not finite" if value is not None else "–"
-    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
+    return spell_error(value)
 
 
 def score(scores: Mapping[str, Any], part: str, name: str, at: int | None = None) -> str:
@@ -133,18 +128,11 @@ def _parameters(evaluation: Any) -> Section:
     return Section("Parameter values", titles, tuple(rows))
 
 
-def spell_values(values: Any) -> str:
-    """nu=0.001, or nu=0.001…0.1."""
-    if not values:
-        return "none"
-    return ", ".join(f"{name}={low:g}" + (f"…{high:g}" if high != low else "") for name, (low, high) in values.items())
-
-
 def _cost(results: Sequence[Any]) -> Section:
     rows = []
     for result in results:
         cost = result.cost
-        memory = "–" if cost.peak_memory is None else f"{cost.peak_memory / 2**20:.0f} MiB"
+        memory = "–" if cost.peak_memory is None else spell_memory(cost.peak_memory)
         faster = "–" if cost.speed_up is None else f"{cost.speed_up:.3g}×"
         solver = (seconds(cost.solver_seconds), number(cost.solver_nrmse))
         # Of large fields fewer are computed together.

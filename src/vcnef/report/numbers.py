@@ -8,13 +8,9 @@ from typing import Any
 
 from vcnef.report.html import Html, element, join
 from vcnef.report.record import RunRecord, dig
+from vcnef.spelling import spell_error
 
 NONE = "–"
-TITLES = {
-    "nrmse": "nRMSE", "brmse": "bRMSE", "rmse": "RMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
-    "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
-    "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
-}  # fmt: skip
 LARGER_IS_BETTER = {"correlation"}
 
 Spell = Callable[[int | float], str]
@@ -32,10 +28,6 @@ TIMING: Facts = {
     **ASKED,
 }  # fmt: skip
 """Of times per trajectory."""
-
-
-def error(value: int | float) -> str:
-    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e3 or value == 0 else f"{value:.2e}"
 
 
 def count(value: int | float) -> str:
@@ -64,7 +56,7 @@ def _pick(values: Any, at: int | None) -> Any:
     return values if at is None or values is None else values[at]
 
 
-def shown(value: Any, spell: Spell = error) -> Html:
+def shown(value: Any, spell: Spell = spell_error) -> Html:
     """A number as text, and exactly, for those who copy it; words as they are."""
     if not isinstance(value, int | float):
         return join(value or NONE)
@@ -75,7 +67,9 @@ def finite(value: Any) -> bool:
     return isinstance(value, int | float) and isfinite(value)
 
 
-def row_of(values: Sequence[Any], spell: Spell = error, *, best: Callable[..., int | float] | None = min) -> list[Html]:
+def row_of(
+    values: Sequence[Any], spell: Spell = spell_error, *, best: Callable[..., int | float] | None = min
+) -> list[Html]:
     """A cell for each run; where several have a number, the best is marked."""
     numbers = [value for value in values if finite(value)]
     winner = best(numbers) if best and len(numbers) > 1 else None

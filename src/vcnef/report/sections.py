@@ -7,9 +7,9 @@ from typing import Any
 
 from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, listing, table
-from vcnef.report.numbers import NONE, TEST, TIMING, TITLES, differing, listed, row_of, score, shown
+from vcnef.report.numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
 from vcnef.report.record import Picture, RunRecord, dig
-from vcnef.timing import spell_seconds
+from vcnef.spelling import TITLES, spell_seconds, spell_values
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -153,7 +153,7 @@ def _finer(result: Mapping[str, Any] | None) -> Html:
 
 def parameters(runs: Runs) -> list[Html]:
     """Test trajectories by the values of their parameters, seen in training or not."""
-    columns = [{_values(each["values"]): each for each in run.found("parameters") or ()} for run in runs]
+    columns = [{spell_values(each["values"]): each for each in run.found("parameters") or ()} for run in runs]
     names = list(dict.fromkeys(name for column in columns for name in column))
     if not names:
         known = any(run.metrics for run in runs)
@@ -174,11 +174,6 @@ def _group(group: Mapping[str, Any] | None) -> Html:
         return join(NONE)
     kind = {True: "seen", False: "unseen"}.get(group.get("seen"), "unknown")
     return join(shown(score(group["scores"], "overall", "nrmse")), f" ({kind})")
-
-
-def _values(values: Mapping[str, Sequence[int | float]]) -> str:
-    """nu=0.001, or nu=0.001…0.1."""
-    return ", ".join(f"{name}={low:g}" + (f"…{high:g}" if high != low else "") for name, (low, high) in values.items())
 
 
 def pictures(runs: Runs) -> list[Html]:

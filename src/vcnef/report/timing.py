@@ -10,7 +10,7 @@ from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, finite, shown
 from vcnef.report.record import RunRecord, dig
-from vcnef.timing import spell_seconds
+from vcnef.spelling import spell_memory, spell_seconds
 
 Runs = Sequence[RunRecord]
 
@@ -77,7 +77,7 @@ def _cost(cost: Mapping[str, Any]) -> list[Html]:
         shown(solver, spell_seconds),
         shown(cost.get("solver_nrmse")),
         shown(solver / own if own and solver else None, lambda value: f"{value:.3g}×"),
-        shown(memory, _mebibytes),
+        shown(memory, spell_memory),
     ]
 
 
@@ -111,11 +111,7 @@ def _speed(found: Mapping[str, Any] | None) -> Html | str:
         return "out of memory"
     memory = found.get("peak_memory")
     text = shown(found["seconds"], spell_seconds)
-    return join(text, f", {_mebibytes(memory)}") if memory else text
-
-
-def _mebibytes(value: int | float) -> str:
-    return f"{value / 2**20:,.0f} MiB"
+    return join(text, f", {spell_memory(memory)}") if memory else text
 
 
 def _sides(result: Mapping[str, Any]) -> str:

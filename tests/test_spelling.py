@@ -2,7 +2,7 @@
 
 import pytest
 
-from vcnef.timing import spell_bytes
+from vcnef.spelling import spell_bytes
 
 
 @pytest.mark.parametrize(
