@@ -202,30 +202,14 @@ def vcnef(
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
     check_at_least(1, width=width, heads=heads, modulations=modulations)
     check_at_least(0, depth=depth)
-    if any(size < 2 or size % 2 for size in patches):
-        raise ValueError(f"patches is {tuple(patches)}; expected even sizes, e.g. (4, 16), or () for points.")
     check_at_least(0, frequencies=frequencies, clocks=clocks, local=local)
-    lengths = tuple(lengths or (1.0,) * ndim)
-    if frequencies and (patches or len(lengths) != ndim or min(lengths) <= 0):
-        raise ValueError(
-            f"frequencies is {frequencies} with patches {tuple(patches)} and lengths {lengths}; expected no patches, "
-            f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain, all above 0."
-        )
-    if not pace > 0:
-        raise ValueError(f"pace is {pace:g}; expected a factor above 0.")
+    patches, lengths = tuple(patches), tuple(lengths or (1.0,) * ndim)
     speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
-    if clocks and (not params or len(speeds) != params):
-        raise ValueError(
-            f"clocks is {clocks} with {params} parameters and {len(speeds)} speeds; expected parameters that clocks go "
-            "by, and a speed of each. Leave clocks out where there are none."
-        )
-    if (local and not sides) or ((local or patches) and sides and (len(sides) != ndim or min(sides) < 1)):
-        asked = f"local is {local}" if local else f"patches is {tuple(patches)}"
-        need = "a stencil needs" if local else "patches need"
-        raise ValueError(f"{asked} with sides {sides}; {need} a regular grid. Give its {ndim} sides in points.")
+    _check_space(ndim, patches, frequencies, lengths, local, sides)
+    _check_time(params, pace, clocks, speeds)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
-    patches, release = tuple(patches), variant == "release"
+    release = variant == "release"
     features = PeriodicFeatures(frequencies, lengths, periodic=periodic) if frequencies else nn.Identity()
     inputs = channels + params + (features.count if frequencies else ndim)
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
@@ -268,3 +252,34 @@ def vcnef(
         change=change,
         sides=tuple(sides) if sides and patches and not release else None,
     )
+
+
+def _check_space(
+    ndim: int,
+    patches: tuple[int, ...],
+    frequencies: int,
+    lengths: tuple[float, ...],
+    local: int,
+    sides: tuple[int, ...] | None,
+) -> None:
+    if any(size < 2 or size % 2 for size in patches):
+        raise ValueError(f"patches is {patches}; expected even sizes, e.g. (4, 16), or () for points.")
+    if frequencies and (patches or len(lengths) != ndim or min(lengths) <= 0):
+        raise ValueError(
+            f"frequencies is {frequencies} with patches {patches} and lengths {lengths}; expected no patches, "
+            f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain, all above 0."
+        )
+    if (local and not sides) or ((local or patches) and sides and (len(sides) != ndim or min(sides) < 1)):
+        asked = f"local is {local}" if local else f"patches is {patches}"
+        need = "a stencil needs" if local else "patches need"
+        raise ValueError(f"{asked} with sides {sides}; {need} a regular grid. Give its {ndim} sides in points.")
+
+
+def _check_time(params: int, pace: float, clocks: int, speeds: tuple[tuple[float, float, bool], ...]) -> None:
+    if not pace > 0:
+        raise ValueError(f"pace is {pace:g}; expected a factor above 0.")
+    if clocks and (not params or len(speeds) != params):
+        raise ValueError(
+            f"clocks is {clocks} with {params} parameters and {len(speeds)} speeds; expected parameters that clocks go "
+            "by, and a speed of each. Leave clocks out where there are none."
+        )
