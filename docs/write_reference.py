@@ -18,9 +18,8 @@ from typing import Any
 import torch
 import typer
 
-from vcnef import config
 from vcnef.cli import _app
-from vcnef.config import Config, DataSection
+from vcnef.config import Config, DataSection, sections
 from vcnef.models.registry import MODELS, build
 from vcnef.presets import list_presets
 from vcnef.training import recipe
@@ -65,7 +64,7 @@ def write_options(name: str) -> str:
 
 def write_keys(section: str) -> str:
     """The keys of a section of a configuration, with the strings that stand below them in the source."""
-    record, module = {"train": (Recipe, recipe), "data": (DataSection, config)}[section]
+    record, module = {"train": (Recipe, recipe), "data": (DataSection, sections)}[section]
     tree = ast.parse(inspect.getsource(module))
     body = next(each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == record.__name__).body
     values, rows = record(), []

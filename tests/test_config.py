@@ -175,7 +175,7 @@ def test_a_file_that_is_not_there():
 
 
 def test_a_key_in_two_places_has_to_be_told_apart(monkeypatch):
-    monkeypatch.setattr("vcnef.config.option_names", lambda model: ["batch"])
+    monkeypatch.setattr("vcnef.config.settings.option_names", lambda model: ["batch"])
     with pytest.raises(
         ValueError, match=r"'batch' is in several places; write model\.options\.batch or train\.batch\."
     ):

@@ -1,0 +1,128 @@
+"""Two of the three sections of a configuration, model and data; the third is the recipe of training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+
+from vcnef.config.checking import check_keys, typed
+from vcnef.data import Affine, Galilean, Permute, Queries, Reflect, Shift, View
+from vcnef.data.augment import Symmetry
+from vcnef.data.splits import VALID_SHARE
+from vcnef.models.registry import MODELS, option_names
+from vcnef.suggest import suggestion
+from vcnef.training.recipe import Recipe
+
+SYMMETRIES = {kind.__name__.lower(): kind for kind in (Shift, Reflect, Permute, Galilean, Affine)}
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSection(Section):
+    """Which model, and the options of its builder; sizes left out are the paper's for the dimension of the data."""
+
+    name: str = "vcnef"
+    options: dict[str, Any] = {}
+
+    @field_validator("name")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in MODELS:
+            raise ValueError(f"There is no model {name!r}. {suggestion(name, MODELS)}")
+        return name
+
+    @field_validator("options")
+    @classmethod
+    def _of_the_builder(cls, options: dict[str, Any], info: Any) -> dict[str, Any]:
+        name = info.data.get("name")
+        if name is None:  # the name is wrong, which is said first
+            return options
+        check_keys(f"Model {name!r}", options, option_names(name), "option")
+        hints = get_type_hints(MODELS[name])
+        return {key: typed(f"model.options.{key}", hints[key], value) for key, value in options.items()}
+
+
+class DataSection(Section):
+    """Which frames and points of the data are seen, in which units, and how samples are drawn from them."""
+
+    ndim: int | None = None
+    """Space axes that the data must have; sizes and rates of a preset suit no others."""
+    space_stride: int = 1
+    time_stride: int = 1
+    horizon: float | None = None
+    """Last physical time, counted from the first frame."""
+    valid: float = VALID_SHARE
+    """Share of each file that chooses the weights that are kept."""
+    normalise: bool = True
+    """Fields, parameters and points in scales that a network likes; times are always."""
+    log: tuple[str, ...] = ()
+    """Positive channels to be normalised in their logarithm."""
+    own_time: bool = False
+    """A unit of time of its own for every sample, by the strength of its initial state (Burgers), its speed of sound
+    (gas) or β (advection). The equations are the same in any unit, so that is exact; no model that steps has it."""
+    times: int | None = None
+    """Query times per step; all by default."""
+    at_start: bool = False
+    """Ask at time 0 too, where the answer is the initial state: what happens before the first frame is learnt so."""
+    random_starts: float = 0.0
+    """Share of the samples that start from a random frame."""
+    passes: int = 0
+    """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
+    symmetries: tuple[Any, ...] = ()
+    """Names, or {name: {option: value}}, in a list: [shift, {galilean: {speed: 1}}]; see `vcnef.data.augment`."""
+    random_phases: bool = False
+    """Shifts, where there are any, are by the cells of the files, and `space_stride` comes after them: every point of
+    the files is seen, at the resolution of the stride."""
+    instance: int | None = None
+    """Train on the equation for this one trajectory of the files, counted from 0; only with train.data_weight: 0. Its
+    truth is not seen, except by validation, which `valid: 0` leaves out."""
+
+    def queries(self) -> Queries:
+        return Queries(self.times, self.random_starts, self.passes, self.at_start)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DataSection:
+        View(self.space_stride, self.time_stride, self.horizon)
+        self.queries()
+        for each in self.symmetries:
+            read_symmetry(each)
+        if self.log and not self.normalise:
+            raise ValueError(
+                f"log names {', '.join(self.log)}, but normalise is false. Set normalise, or leave out log."
+            )
+        if self.own_time and not self.normalise:
+            raise ValueError("own_time is true, but normalise is false. Set normalise, or leave out own_time.")
+        if self.instance is not None and self.instance < 0:
+            raise ValueError(f"instance is {self.instance}; expected the number of a trajectory, 0 or more.")
+        if self.instance is not None and (self.symmetries or self.random_starts or self.passes):
+            raise ValueError(
+                f"instance is {self.instance}, which has one initial state; symmetries, random_starts and passes make "
+                "others. Leave them out."
+            )
+        return self
+
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "model": tuple(ModelSection.model_fields),
+    "data": tuple(DataSection.model_fields),
+    "train": tuple(field.name for field in fields(Recipe)),
+}
+
+
+def read_symmetry(entry: Any) -> Symmetry:
+    """The symmetry of a name, or of {name: {option: value}}."""
+    name, options = next(iter(entry.items())) if isinstance(entry, Mapping) and len(entry) == 1 else (entry, None)
+    if not isinstance(name, str) or name not in SYMMETRIES:
+        raise ValueError(f"data.symmetries has {entry!r}. {suggestion(str(name), SYMMETRIES)}")
+    kind, options = SYMMETRIES[name], options or {}
+    keys = [field.name for field in fields(kind) if field.name != "equations"]
+    check_keys(f"The symmetry {name}", options, keys, "option")
+    if missing := [key for key in keys if key not in options and not hasattr(kind, key)]:
+        raise ValueError(f"The symmetry {name} lacks {missing[0]}; write [{{{name}: {{{missing[0]}: value}}}}].")
+    hints = get_type_hints(kind)
+    return kind(**{key: typed(f"{name}.{key}", hints[key], value) for key, value in options.items()})
