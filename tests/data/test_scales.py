@@ -19,7 +19,7 @@ def test_training_fields_get_zero_mean_and_unit_spread(make_data):
 
 
 def test_streamed_data_give_the_same_scales(make_data, tmp_path, monkeypatch):
-    monkeypatch.setattr("vcnef.data.normalise.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("vcnef.data.rows.BLOCK_BYTES", 1000)
     data = make_data("cns1d")
     stored = open_data(data.save(tmp_path / "a.hdf5"), stream=True)
     assert Normaliser.fit(stored).to_dict() == Normaliser.fit(data).to_dict()

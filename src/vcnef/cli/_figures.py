@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vcnef import plots
+from vcnef.data.rows import spread
 from vcnef.evaluation import predict_trajectories
 from vcnef.evaluation.inputs import choose_judged
 from vcnef.grid import axes, is_scattered
@@ -97,8 +98,7 @@ def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str
     problem, result = data.problem, found.result
     numbers = result.frames * prod(result.resolution) * len(problem.channels)
     count = min(MANY, len(data), max(1, NUMBERS // numbers))
-    some = np.linspace(0, len(data) - 1, count).round().astype(int).tolist()
-    selection, truth, prediction = predict_trajectories(surrogate, data, some)
+    selection, truth, prediction = predict_trajectories(surrogate, data, spread(len(data), count).tolist())
     t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()
     for c, channel in enumerate(problem.channels):
         suffix, pair = _suffix(problem, channel), (truth[..., c], prediction[..., c])

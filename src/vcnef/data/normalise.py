@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from vcnef.data.own_time import OwnTime
+from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.problem import Problem
 
-BLOCK_BYTES = 64 * 2**20
 DECADES = 10.0
 """A positive parameter whose largest value is this many times its smallest is scaled in its logarithm."""
 
@@ -167,8 +167,5 @@ class PointScale:
 
 def blocks(data: Any) -> Iterator[tuple[Float[Tensor, "b t *x c"], Float[Tensor, "b p"]]]:
     """All fields with their parameters in double precision, a block of trajectories at a time."""
-    each = 4 * len(data.t) * data.grid[..., 0].numel() * len(data.problem.channels)
-    size = max(1, BLOCK_BYTES // each)
-    for first in range(0, len(data), size):
-        rows = torch.arange(first, min(first + size, len(data)))
+    for rows in row_blocks(len(data), bytes_of_one(data)):
         yield data.read(rows).cpu().double(), data.params[rows].cpu().double()

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from vcnef.data.rows import spread
+
 TOLERANCE = 1e-3
 """Part of the distance between neighbours, or of what a field varies by, that rounding may take."""
 ROWS, ROWS_BYTES = 64, 64 * 2**20
@@ -39,7 +41,7 @@ def check_digits(u: Any, channels: Sequence[str]) -> None:
 def some_rows(samples: int, bytes_each: int) -> np.ndarray:
     """Numbers of trajectories to be looked at where reading all of them would take long: evenly from first to last."""
     count = max(1, min(samples, ROWS, ROWS_BYTES // bytes_each))
-    return np.linspace(0, samples - 1, count).round().astype(int)
+    return spread(samples, count).numpy()
 
 
 def check_resolved(line: Float64[Tensor, " n"], what: str) -> None:

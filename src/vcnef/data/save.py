@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcnef.data.notes import lasting_attributes, origin, write_note
+from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.grid import axes, is_scattered
 from vcnef.whole import naming, replacing
 
 if TYPE_CHECKING:
     from vcnef.data.trajectories import Trajectories
-
-BLOCK_BYTES = 64 * 2**20
 
 
 def save(data: Trajectories, path: Path) -> Path:
@@ -42,9 +41,8 @@ def save_hdf5(data: Trajectories, path: Path) -> None:
     recipe = attributes.pop("recipe", None)
     t, params = data.t.cpu().numpy(), data.params.cpu().numpy()
     writer = create(path, data.problem, t, lines, params, attributes, recipe, origin(data))
-    rows = max(1, BLOCK_BYTES // max(1, data.u[0].nbytes))
-    for first in range(0, len(data), rows):
-        writer.write(first, data.u[first : first + rows])
+    for rows in row_blocks(len(data), bytes_of_one(data)):
+        writer.write(int(rows[0]), data.u[rows[0] : rows[-1] + 1])
     writer.finish()
 
 

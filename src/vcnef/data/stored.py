@@ -11,13 +11,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.data.source import Source, check_alike
 from vcnef.data.splits import VALID_SHARE, split_rows
 from vcnef.data.trajectories import Trajectories, describe, merge_attributes, ranges
 from vcnef.problem import Problem
 from vcnef.spelling import spell_bytes
-
-BLOCK_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -78,9 +77,7 @@ class StoredTrajectories:
     def load(self) -> Trajectories:
         """All of it in memory, read block by block."""
         u = torch.empty(self.shape)
-        block = max(1, BLOCK_BYTES // (4 * int(np.prod(self.shape[1:]))))
-        for first in range(0, len(self), block):
-            rows = torch.arange(first, min(first + block, len(self)))
+        for rows in row_blocks(len(self), bytes_of_one(self)):
             u[rows[0] : rows[-1] + 1] = self.read(rows)
         return Trajectories(u, self.t, self.grid, self.params, self.problem, self.attributes, self.parts, self.subset)
 

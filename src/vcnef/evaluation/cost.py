@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vcnef.data.rows import spread
 from vcnef.evaluation.selections import Selection
 from vcnef.grid import spell_sides
 from vcnef.metrics.errors import nrmse_table
@@ -88,11 +89,6 @@ def together(samples: int, points: int, device: torch.device) -> int:
     """How many trajectories on so many points are timed at once."""
     kind = device.type if device.type in POINTS else "cpu"
     return min(samples, MOST_SAMPLES[kind], max(1, POINTS[kind] // points))
-
-
-def spread(samples: int, count: int) -> Int[Tensor, " b"]:
-    """Row numbers of a few trajectories, evenly over all."""
-    return torch.linspace(0, samples - 1, count, dtype=torch.float64).round().long()
 
 
 def has_solver(data: Any) -> bool:

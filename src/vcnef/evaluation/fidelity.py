@@ -13,7 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from vcnef.evaluation.cost import LONGEST_SOLVE, classical_solver, expected_seconds, has_solver, spread, together
+from vcnef.data.rows import spread
+from vcnef.evaluation.cost import LONGEST_SOLVE, classical_solver, expected_seconds, has_solver, together
 from vcnef.evaluation.selections import Selection
 from vcnef.metrics.errors import nrmse_table
 from vcnef.timing import time_once

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from vcnef.data import StoredTrajectories, Trajectories
 from vcnef.data.instance import pick_instance
+from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.data.splits import SPLITS, VALID_SHARE
 from vcnef.packaged import locate
 from vcnef.suggest import suggestion
@@ -138,10 +139,7 @@ def blocks(data: Any, batch: int, progress: Report | None) -> Iterator[tuple[Ten
     """Row numbers and fields of all trajectories, a batch or half a gigabyte at a time."""
     if batch < 1:
         raise ValueError(f"batch is {batch}; expected at least 1. Give the number of trajectories predicted at once.")
-    each = 4 * len(data.t) * data.grid[..., 0].numel() * len(data.problem.channels)
-    size = min(batch, max(1, BLOCK_BYTES // each))
-    for first in range(0, len(data), size):
-        rows = torch.arange(first, min(first + size, len(data)))
+    for rows in row_blocks(len(data), bytes_of_one(data), most_bytes=BLOCK_BYTES, most=batch):
         yield rows, data.read(rows)
         if progress is not None:
             progress("evaluate", int(rows[-1]) + 1, len(data))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from vcnef.data import StoredTrajectories, Trajectories
+from vcnef.data.rows import spread
 
 ROWS = 512
 """Trajectories that are looked at where reading all of them would take long."""
@@ -12,7 +13,7 @@ ROWS = 512
 
 def field_ranges(train: Trajectories | StoredTrajectories) -> dict[str, list[float]]:
     """Smallest and largest value of each channel, over all times and points."""
-    rows = torch.linspace(0, len(train) - 1, min(len(train), ROWS)).round().long()
+    rows = spread(len(train), min(len(train), ROWS))
     low, high = [], []
     for some in rows.split(16):
         u = train.read(some)

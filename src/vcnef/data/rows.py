@@ -1,0 +1,34 @@
+"""Numbers of trajectories: all of them block by block, or some from first to last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+BLOCK_BYTES = 64 * 2**20
+"""Of fields that are read or written at once."""
+
+
+def bytes_of_one(data: Any) -> int:
+    """Of the fields of one trajectory in single precision."""
+    return 4 * len(data.t) * prod(data.resolution) * len(data.problem.channels)
+
+
+def row_blocks(
+    samples: int, bytes_each: int, *, most_bytes: int | None = None, most: int | None = None
+) -> Iterator[Int[Tensor, " b"]]:
+    """All rows in their order, as many at a time as have so many bytes, and no more than `most`; one at least."""
+    size = max(1, (BLOCK_BYTES if most_bytes is None else most_bytes) // max(1, bytes_each))
+    size = size if most is None else min(size, most)
+    for first in range(0, samples, size):
+        yield torch.arange(first, min(first + size, samples))
+
+
+def spread(samples: int, count: int) -> Int[Tensor, " b"]:
+    """A few rows, evenly over all."""
+    return torch.linspace(0, samples - 1, count, dtype=torch.float64).round().long()
