@@ -22,6 +22,18 @@ def test_refusals(vcnef, tmp_path, monkeypatch, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
+def test_what_takes_long_is_said_before_it_begins(vcnef, tmp_path, monkeypatch):
+    def exporting(surrogate, path, **_):
+        path.write_bytes(b"model")
+        return 2e-6
+
+    monkeypatch.setattr("vcnef.Surrogate.export", exporting)
+    code, out, err = vcnef("export", "burgers", "--out", tmp_path / "model.pt2")
+    assert code == 0
+    assert out == f"{tmp_path / 'model.pt2'}: 5 B; its answers are within 2e-06 of the model's.\n"
+    assert err.startswith("Tracing the model")
+
+
 def test_a_place_that_cannot_be_written_is_refused_before_anything_is_made(vcnef, tmp_path, monkeypatch):
     monkeypatch.setattr("vcnef.Surrogate.export", None)
     (tmp_path / "notes").write_text("mine")

@@ -31,5 +31,6 @@ def export(
     check_exportable(surrogate, out)
     check_place(out, "--out")
     sides = None if points is None else parse_counts(points, "--points")
+    typer.echo("Tracing the model and comparing the file with it; that takes up to a minute.", err=True)
     distance = surrogate.export(out, resolution=sides)
     typer.echo(f"{out}: {spell_bytes(out.stat().st_size)}; its answers are within {distance:.0e} of the model's.")
