@@ -153,7 +153,8 @@ def _errors(record: Mapping[str, Any]) -> str:
 def _limits(record: Mapping[str, Any], description: Mapping[str, Any]) -> str:
     provenance, data = description["provenance"], record["data"]
     ranges = ", ".join(
-        f"{key} from {low:g} to {high:g}" for key, (low, high) in description["problem"]["ranges"].items()
+        f"{key} = {low:g}" if low == high else f"{key} from {low:g} to {high:g}"
+        for key, (low, high) in description["problem"]["ranges"].items()
     )
     fields = ", ".join(f"{key} from {low:.3g} to {high:.3g}" for key, (low, high) in provenance["field_ranges"].items())
     sides = "×".join(map(str, provenance["resolution"]))
