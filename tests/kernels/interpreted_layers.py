@@ -59,7 +59,7 @@ def switch(*, in_blocks, half):
     """Whether blocks train as kernels, and what wide ones have: as if autocasting had chosen single precision."""
     blocks.training_operands = modulation.training_operands = lambda *_: torch.float32 if in_blocks else None
     decoders.decoder_operands = lambda *_: torch.float32 if in_blocks else None
-    norms.half_precision = fused.half_precision = lambda *_: torch.float32 if half else None
+    norms.half_precision = fused.half_precision = blocks.half_precision = lambda *_: torch.float32 if half else None
 
 
 sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}

@@ -40,8 +40,9 @@ def mlp(tokens, weights, activation):
     return F.layer_norm(tokens + F.linear(hidden, narrow, narrow_bias), tokens.shape[-1:], scale, shift, EPS)
 
 
-def residual(tokens, update, weights):
-    return F.layer_norm(tokens if update is None else tokens + update, tokens.shape[-1:], *weights, EPS)
+def residual(tokens, update, bias, weights):
+    total = tokens + sum(each for each in (update, bias) if each is not None)
+    return F.layer_norm(total, tokens.shape[-1:], *weights, EPS)
 
 
 def decoder(tokens, weights):
@@ -111,14 +112,20 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
     )
     yield (
         "residual",
-        lambda x, u, *w: layers.residual(x, u, list(w), EPS),
-        lambda x, u, *w: residual(x, u, w),
+        lambda x, u, *w: layers.residual(x, u, None, list(w), EPS),
+        lambda x, u, *w: residual(x, u, None, w),
         [tokens, extra, *norm],
     )
     yield (
+        "residual with a bias",
+        lambda x, u, b, *w: layers.residual(x, u, b, list(w), EPS),
+        lambda x, u, b, *w: residual(x, u, b, w),
+        [tokens, extra, square[1], *norm],
+    )
+    yield (
         "residual without an update",
-        lambda x, *w: layers.residual(x, None, list(w), EPS),
-        lambda x, *w: residual(x, None, w),
+        lambda x, *w: layers.residual(x, None, None, list(w), EPS),
+        lambda x, *w: residual(x, None, None, w),
         [tokens, *norm],
     )
     yield (

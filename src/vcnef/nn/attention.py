@@ -36,7 +36,15 @@ class LinearAttention(nn.Module):
         membership = torch.eye(heads).repeat_interleave(width // heads, dim=0)
         self.register_buffer("membership", membership, persistent=False)
 
+    @property
+    def bias(self) -> Tensor:
+        return self.out.bias
+
     def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        return self.unbiased(tokens) + self.bias
+
+    def unbiased(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        """All but the last bias."""
         # Sums over any number of tokens stay within half precision's range; the normaliser takes the factor out again.
         share = max(tokens.shape[-2], 1) ** -0.5
         keys = positive_map(self.key, tokens).mul_(share)
@@ -48,7 +56,7 @@ class LinearAttention(nn.Module):
         normaliser = queries @ (key_sum.unsqueeze(-1) * self.membership) + 1e-6 * share
         by_head = rearrange(queries, "... (h e) -> ... h e", h=self.heads)
         weights = rearrange(by_head / normaliser.unsqueeze(-1), "... h e -> ... (h e)")
-        return weights @ mixing + self.out.bias
+        return weights @ mixing
 
     def _mixing(self, gram: Tensor, key_sum: Tensor) -> Tensor:
         """The d × d matrix that takes normalised queries to outputs, from Σ_j φ(k_j) x_jᵀ and Σ_j φ(k_j)."""
@@ -73,9 +81,21 @@ class SoftmaxAttention(nn.Module):
         self.query = nn.Linear(width, width)
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
-        self.out = nn.Linear(width, width)
+        self.out = Linear(width, width)
+
+    @property
+    def bias(self) -> Tensor:
+        return self.out.bias
 
     def forward(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        return self.out(self.joined(tokens))
+
+    def unbiased(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        """All but the last bias."""
+        return self.out.unbiased(self.joined(tokens))
+
+    def joined(self, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+        """The heads' outputs, side by side."""
         sets = tokens.reshape(-1, *tokens.shape[-2:])
         queries, keys, values = (
             rearrange(project(sets), "b s (h e) -> b h s e", h=self.heads)
@@ -83,7 +103,7 @@ class SoftmaxAttention(nn.Module):
         )
         with sdpa_kernel(SDPBackend.MATH) if transformed() else nullcontext():
             mixed = F.scaled_dot_product_attention(queries, keys, values)
-        return self.out(rearrange(mixed, "b h s e -> b s (h e)")).view_as(tokens)
+        return rearrange(mixed, "b h s e -> b s (h e)").view_as(tokens)
 
 
 ATTENTION: dict[str, type[nn.Module]] = {"linear": LinearAttention, "softmax": SoftmaxAttention}

@@ -11,6 +11,7 @@ from vcnef.kernels import modulation as kernels
 from vcnef.nn.fused import (
     attend_and_norm,
     gelu_of_map,
+    half_precision,
     half_products,
     mix_alone,
     mix_local,
@@ -31,11 +32,22 @@ class FeedForward(nn.Sequential):
     def __init__(self, width: int, hidden: int, activation: Activation, out: int | None = None) -> None:
         super().__init__(Linear(width, hidden), activation(), Linear(hidden, width if out is None else out))
 
+    @property
+    def bias(self) -> Tensor:
+        return self[-1].bias
+
     def forward(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
-        widen, activation, narrow = self
+        return self[-1](self.hidden(x))
+
+    def unbiased(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
+        """All but the last bias."""
+        return self[-1].unbiased(self.hidden(x))
+
+    def hidden(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b h"]:
+        widen, activation, _ = self
         if only_values_matter() or type(activation) is not nn.GELU:
-            return narrow(widen(x, activation))
-        return narrow(gelu_of_map(x, widen.weight, widen.bias))
+            return widen(x, activation)
+        return gelu_of_map(x, widen.weight, widen.bias)
 
 
 class TransformerBlock(nn.Module):
@@ -74,18 +86,28 @@ def attend(block: nn.Module, tokens: Float[Tensor, "*b s d"], layout: Layout) ->
     """LN(z + Attn(z) + Local(z)), of which a block may have neither."""
     if (dtype := training_operands(block, tokens)) is not None:
         return attend_and_norm(block, tokens.to(dtype), layout)
-    update = None if block.attention is None else block.dropout(block.attention(tokens))
+    update, bias = (None, None) if block.attention is None else update_of(block, block.attention, tokens)
     if block.local is not None:
         mixed = mix_alone(block.local, tokens, layout)
         update = mixed if update is None else update + mixed
-    return block.attention_norm(tokens, update)
+    return block.attention_norm(tokens, update, bias)
 
 
 def feed(block: nn.Module, tokens: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
     """LN(z + MLP(z))."""
     if training_operands(block, tokens) is not None:
         return widen_and_norm(block, tokens)
-    return block.mlp_norm(tokens, block.dropout(block.mlp(tokens)))
+    return block.mlp_norm(tokens, *update_of(block, block.mlp, tokens))
+
+
+def update_of(
+    block: nn.Module, layer: nn.Module, x: Float[Tensor, "*b s d"]
+) -> tuple[Float[Tensor, "*b s d"], Float[Tensor, " d"] | None]:
+    """What a layer adds to a residual, and its last bias if the kernel of the norm is to add that: it has the gradient
+    at hand, of which another kernel would read all tokens again."""
+    if half_precision(x) is None or (block.training and not isinstance(block.dropout, nn.Identity)):
+        return block.dropout(layer(x)), None
+    return layer.unbiased(x), layer.bias
 
 
 class Transformer(nn.Sequential):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -29,6 +30,10 @@ class Linear(nn.Linear):
             return _linear_onednn(x.to(dtype), self.weight.to(dtype), bias, activation)
         out = super().forward(x)
         return out if activation is None else activation(out)
+
+    def unbiased(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
+        """x W."""
+        return F.linear(x, self.weight)
 
 
 def positive(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:

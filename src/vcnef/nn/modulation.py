@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
-from vcnef.nn.blocks import Activation, FeedForward, attend, feed
+from vcnef.nn.blocks import Activation, FeedForward, attend, feed, update_of
 from vcnef.nn.coordinates import Coordinates
 from vcnef.nn.fused import half_products, learnt, mix_local, pack_block, training_operands
 from vcnef.nn.linear import Linear, positive_map
@@ -117,7 +117,7 @@ class ModulationBlock(nn.Module):
         with half_products(tokens):
             modulated = scale * self.branch(coordinates)
             modulated = modulated if shift is None else modulated + shift
-            return feed(self, self.modulation_norm(tokens, self.dropout(self.out(modulated))))
+            return feed(self, self.modulation_norm(tokens, *update_of(self, self.out, modulated)))
 
     def _train(self, tokens: Tensor, scale: Tensor | None, coordinates: Coordinates, *own: nn.Module) -> Tensor:
         """What comes after attention, as kernels; `own` computes the scale there if it is not given."""

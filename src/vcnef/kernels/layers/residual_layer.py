@@ -16,10 +16,14 @@ TILES = 32
 
 
 def residual(
-    tokens: Float[Tensor, "*b d"], update: Float[Tensor, "*b d"] | None, weights: Weights, eps: float
+    tokens: Float[Tensor, "*b d"],
+    update: Float[Tensor, "*b d"] | None,
+    bias: Float[Tensor, " d"] | None,
+    weights: Weights,
+    eps: float,
 ) -> Float[Tensor, "*b d"]:
     """`weights` of the norm."""
-    given = tokens.contiguous(), like(update, tokens)
+    given = tokens.contiguous(), like(update, tokens), bias
     if torch.is_grad_enabled() or torch.compiler.is_compiling():
         return _residual(*given, *weights, eps)[0]
     # An operator would cost the host more than the kernel costs the GPU.
@@ -28,20 +32,20 @@ def residual(
     return out
 
 
-def _launch(tokens: Tensor, update: Tensor | None, *given: Any) -> None:
+def _launch(tokens: Tensor, update: Tensor | None, bias: Tensor | None, *given: Any) -> None:
     from vcnef.kernels.layers import residual_triton as kernels
 
     *out, scale, shift, eps = given
     count, norm = tokens.numel() // len(scale), Affine(scale, shift)
-    launch(kernels.residual, tiles_of("residual", count), tokens, update, *out, norm, count, eps, D=len(scale))
+    launch(kernels.residual, tiles_of("residual", count), tokens, update, bias, *out, norm, count, eps, D=len(scale))
 
 
 @torch.library.custom_op("vcnef::residual_layer", mutates_args=())
 def _residual(
-    tokens: Tensor, update: Tensor | None, scale: Tensor, shift: Tensor, eps: float
+    tokens: Tensor, update: Tensor | None, bias: Tensor | None, scale: Tensor, shift: Tensor, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     found = _empty_residual(tokens)
-    _launch(tokens, update, *found, scale, shift, eps)
+    _launch(tokens, update, bias, *found, scale, shift, eps)
     return found
 
 
@@ -52,35 +56,39 @@ def _empty_residual(tokens: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 
 @torch.library.custom_op("vcnef::residual_layer_backward", mutates_args=())
 def _residual_backward(
-    grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor
+    grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor, sums: int
 ) -> tuple[Tensor, Tensor]:
     from vcnef.kernels.layers import residual_triton as kernels
 
     width, count = len(scale), inverse.numel()
     programs = -(-tiles_of("residual_backward", count) // TILES)
-    grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, 2 * width)
+    grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, sums * width)
     launch(
         kernels.residual_backward, programs, grad, standard, inverse, Affine(scale, shift), grad_total, token_sums,
-        count, D=width, TILES=TILES,
+        count, D=width, SUMS=sums, TILES=TILES,
     )  # fmt: skip
     return grad_total, summed(token_sums)
 
 
 @_residual_backward.register_fake
-def _(grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(standard), floats(grad, 2 * len(scale))
+def _(
+    grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor, sums: int
+) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(standard), floats(grad, sums * len(scale))
 
 
 def _save_residual(ctx: Any, inputs: tuple, output: tuple) -> None:
     ctx.set_materialize_grads(False)
-    _, update, scale, shift, _ = inputs
-    ctx.update = update is not None
+    _, update, bias, scale, shift, _ = inputs
+    ctx.update, ctx.biased = update is not None, bias is not None
     ctx.save_for_backward(*output[1:], scale, shift)
 
 
 def _differentiate_residual(ctx: Any, grad: Tensor, *_: Any) -> tuple:
-    grad_total, sums = _residual_backward(grad.contiguous(), *ctx.saved_tensors)
-    return grad_total, grad_total if ctx.update else None, *sums.chunk(2), None
+    count = 3 if ctx.biased else 2
+    grad_total, sums = _residual_backward(grad.contiguous(), *ctx.saved_tensors, count)
+    scale, shift, *bias = sums.chunk(count)
+    return grad_total, grad_total if ctx.update else None, *(bias or [None]), scale, shift, None
 
 
 _residual.register_autograd(_differentiate_residual, setup_context=_save_residual)

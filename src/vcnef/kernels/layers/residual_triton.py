@@ -14,6 +14,7 @@ from vcnef.kernels.parts_triton import add, cast, columns, matrix, put, times, v
 def residual(
     tokens,
     update,
+    bias,
     out,
     standard,
     inverse,
@@ -28,6 +29,8 @@ def residual(
     total = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
     if update is not None:
         total = add(total, cast(matrix(update + start * D, rows, feature, left, D), tl.float32))
+    if bias is not None:
+        total = add(total, vector(bias, feature, D))
     if standard is not None:
         standard += start * D
         inverse += start
@@ -45,14 +48,16 @@ def residual_backward(
     token_sums,
     count,
     D: tl.constexpr,
+    SUMS: tl.constexpr,
     TILES: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """A program takes several tiles: sums over tokens are joined between threads once, at its end."""
+    """A program takes several tiles: sums over tokens are joined between threads once, at its end. There are three of
+    them where a bias is in the sum."""
     program = tl.program_id(0).to(tl.int64)
     rows, feature = tl.arange(0, BLOCK_S), columns(D)
     weight = vector(layer_norm.weight, feature, D)
-    scale_sums, shift_sums = zeros(BLOCK_S, feature), zeros(BLOCK_S, feature)
+    scale_sums, shift_sums, bias_sums = zeros(BLOCK_S, feature), zeros(BLOCK_S, feature), zeros(BLOCK_S, feature)
     for tile in range(TILES):
         start = (program * TILES + tile) * BLOCK_S
         left, at = count - start, start * D
@@ -62,5 +67,10 @@ def residual_backward(
         total = through_norm(g, unit, scale, weight, feature, D)
         put(grad_total + at, total, rows, feature, left, D)
         scale_sums, shift_sums = add(scale_sums, times(g, unit)), add(shift_sums, g)
-    put_sums(token_sums + program * 2 * D, scale_sums, feature, D)
-    put_sums(token_sums + program * 2 * D + D, shift_sums, feature, D)
+        if SUMS == 3:
+            bias_sums = add(bias_sums, total)
+    token_sums += program * SUMS * D
+    put_sums(token_sums, scale_sums, feature, D)
+    put_sums(token_sums + D, shift_sums, feature, D)
+    if SUMS == 3:
+        put_sums(token_sums + 2 * D, bias_sums, feature, D)
