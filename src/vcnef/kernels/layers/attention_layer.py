@@ -60,7 +60,7 @@ def _empty_attention(tokens: Tensor, *_: Any) -> tuple[Tensor, ...]:
     return *two_like(tokens), floats(tokens, *batch, points), *matrices, floats(tokens, prod(batch), width)
 
 
-@torch.library.custom_op("vcnef::attention_layer_backward", mutates_args=())
+@torch.library.custom_op("vcnef::attention_layer_gradients", mutates_args=())
 def _attention_backward(
     grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], saved: list[Tensor], heads: int
 ) -> list[Tensor]:
@@ -70,43 +70,40 @@ def _attention_backward(
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
     tiles = tiles_of("attention_backward", points)
-    grad_total, grad_query, normalised = (torch.empty_like(tokens) for _ in range(3))
-    token_sums, mean_sums = floats(tokens, rows * tiles, 4 * width), floats(tokens, rows * tiles, width)
+    grad_total, normalised = two_like(tokens)
+    grad_maps = tokens.new_empty(*tokens.shape[:-1], 2 * width)
+    token_sums, mean_sums = floats(tokens, rows * tiles, 5 * width), floats(tokens, rows * tiles, width)
     launch(
         kernels.attention_backward, rows * tiles, grad, tokens, mixing, key_mean, standard, inverse, query, norm,
-        same_head(width, heads, tokens.dtype, tokens.device), grad_total, grad_query, normalised,
+        same_head(width, heads, tokens.dtype, tokens.device), grad_total, grad_maps, normalised,
         token_sums, mean_sums, points, D=width,
     )  # fmt: skip
 
     per_row = (rows, points, width)
     grad_mixing = normalised.view(per_row).mT @ grad_total.view(per_row)
-    grad_key_mean = mean_sums.view(rows, tiles, width).sum(1)
-    grad_state, grad_gram = torch.empty_like(mixing), torch.empty_like(mixing)
+    grad_state, grad_gram = two_like(mixing)
+    grad_key_sum, bias_sums = two_like(key_mean)
     launch(
-        kernels.mixing_backward, rows, grad_mixing, grad_key_mean, value, join.weight, grad_state, grad_gram, points,
-        D=width, HEAD=width // heads,
+        kernels.mixing_backward, rows, grad_mixing, mean_sums, key_mean, value, join.weight, grad_state, grad_gram,
+        grad_key_sum, bias_sums, tiles, points, D=width, HEAD=width // heads,
     )  # fmt: skip
 
-    tiles = tiles_of("keys_backward", points)
-    grad_tokens, grad_key = two_like(tokens)
-    key_sums = floats(tokens, rows * tiles, width)
+    grad_tokens = torch.empty_like(tokens)
     launch(
-        kernels.keys_backward, rows * tiles, tokens, grad_gram, grad_key_mean, grad_total, grad_query, query.weight,
-        key, grad_tokens, grad_key, key_sums, points, D=width,
+        kernels.keys_backward, rows * tiles, tokens, grad_gram, grad_key_sum, grad_total, grad_maps, query.weight,
+        key, grad_tokens, token_sums, points, D=width,
     )  # fmt: skip
-    grad_value_bias = weight_grad(key_mean.to(tokens.dtype).unsqueeze(-1), grad_state).flatten()
     return [
-        *(grad_tokens, grad_total, summed(token_sums), weight_grad(tokens, grad_query)),
-        *(weight_grad(tokens, grad_key), summed(key_sums)),
-        *(weight_grad(gram, grad_state), grad_value_bias, weight_grad(state, grad_mixing)),
+        *(grad_tokens, grad_total, summed(token_sums), weight_grad(tokens, grad_maps)),
+        *(weight_grad(gram, grad_state), summed(bias_sums), weight_grad(state, grad_mixing)),
     ]
 
 
 @_attention_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
-    query, _, key, key_bias, value, value_bias, join, *_ = map(torch.empty_like, weights)
-    sums = floats(tokens, 4 * tokens.shape[-1])
-    return [*two_like(tokens), sums, query, key, key_bias, value, value_bias, join]
+    value, value_bias, join = map(torch.empty_like, weights[4:7])
+    width = tokens.shape[-1]
+    return [*two_like(tokens), floats(tokens, 5 * width), floats(tokens, 2 * width, width), value, value_bias, join]
 
 
 def _save_attention(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -120,8 +117,9 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, *saved = ctx.saved_tensors
     weights, packed, saved = saved[:10], saved[10:14], saved[14:]
     found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
-    grad_tokens, grad_extra, sums, query, key, key_bias, value, value_bias, join = found
-    scale, shift, join_bias, query_bias = sums.chunk(4)
+    grad_tokens, grad_extra, sums, query_and_key, value, value_bias, join = found
+    query, key = query_and_key.chunk(2)
+    scale, shift, join_bias, query_bias, key_bias = sums.chunk(5)
     grads = [query, query_bias, key, key_bias, value, value_bias, join, join_bias, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
 

@@ -76,7 +76,7 @@ def attention_backward(
     layer_norm,
     heads,
     grad_total,
-    grad_query,
+    grad_maps,
     normalised,
     token_sums,
     mean_sums,
@@ -84,7 +84,9 @@ def attention_backward(
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """As far as M and k̄; `normalised` is Q / (Q (k̄ ∘ m)), of which the gradient of M is made."""
+    """As far as M and k̄; `normalised` is Q / (Q (k̄ ∘ m)), of which the gradient of M is made.
+
+    `grad_maps` has the gradients of the logits of queries and, from `keys_backward`, of keys in the same rows."""
     program = tl.program_id(0).to(tl.int64)
     row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
@@ -92,7 +94,7 @@ def attention_backward(
     where = row * points + first
     at = where * D
     total = norm_backward(
-        grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 4 * D, rows, left, feature, D
+        grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 5 * D, rows, left, feature, D
     )
     total = cast(total, operands)
     put(grad_total + at, total, rows, feature, left, D)
@@ -109,25 +111,31 @@ def attention_backward(
     put_sums(mean_sums + program * D, cast(scaled(times(queries, shared), -1.0), operands), feature, D)
     back = add(back, scaled(times(mean, shared), -1.0))
     back = cast(times(back, positive_slope(queries)), operands)
-    put(grad_query + at, back, rows, feature, left, D)
-    put_sums(token_sums + program * 4 * D + 3 * D, back, feature, D)
+    put(grad_maps + 2 * at, back, rows, feature, left, D, 2)
+    put_sums(token_sums + program * 5 * D + 3 * D, back, feature, D)
 
 
-@triton.jit(do_not_specialize=["points"])
+@triton.jit(do_not_specialize=["tiles", "points"])
 @no_type_check
 def mixing_backward(
     grad_mixing,
-    grad_key_mean,
+    mean_sums,
+    key_mean,
     value,
     join_weight,
     grad_state,
     grad_gram,
+    grad_key_sum,
+    bias_sums,
+    tiles,
     points,
     D: tl.constexpr,
     HEAD: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """One program per sample and time, from the gradients of M and k̄ to those of Kᵀ X and of the sum of K."""
+    """One program per sample and time, from the gradients of M and k̄ to those of Kᵀ X and of the sum of K.
+
+    `mean_sums` are what each of its tiles has of k̄'s gradient; `bias_sums` is that of the values' bias."""
     row = tl.program_id(0).to(tl.int64)
     feature, whole = columns(D), tl.arange(0, BLOCK_S)
     share = 1.0 / points
@@ -137,9 +145,12 @@ def mixing_backward(
     put(grad_state + row * D * D, state, whole, feature, D, D)
     gram = dot(state, reverse(weight(value.weight, feature, feature, D, D)))
     put(grad_gram + row * D * D, scaled(gram, share), whole, feature, D, D)
-    mean = tl.load(grad_key_mean + row * D + whole, mask=whole < D, other=0.0)
-    mean += sums(times(state, vector(value.bias, feature, D)))
-    tl.store(grad_key_mean + row * D + whole, mean * share, mask=whole < D)
+    mean = tl.load(key_mean + row * D + whole, mask=whole < D, other=0.0)
+    put_sums(bias_sums + row * D, scaled(state, mean[:, None]), feature, D)
+    grad_mean = sums(times(state, vector(value.bias, feature, D)))
+    for tile in range(tiles):
+        grad_mean += tl.load(mean_sums + (row * tiles + tile) * D + whole, mask=whole < D, other=0.0)
+    tl.store(grad_key_sum + row * D + whole, grad_mean * share, mask=whole < D)
 
 
 @triton.jit(do_not_specialize=["points"])
@@ -149,12 +160,11 @@ def keys_backward(
     grad_gram,
     grad_key_sum,
     grad_total,
-    grad_query,
+    grad_maps,
     query_weight,
     key,
     grad_tokens,
-    grad_key,
-    key_sums,
+    token_sums,
     points,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
@@ -173,11 +183,11 @@ def keys_backward(
     back = times(back, positive_slope(keys))
     # Tokens beyond the last have keys, but no gradient.
     back = [tl.where((rows < left)[:, None], each, 0.0).to(operands) for each in back]
-    put(grad_key + at, back, rows, feature, left, D)
-    put_sums(key_sums + program * D, back, feature, D)
+    put(grad_maps + 2 * at + D, back, rows, feature, left, D, 2)
+    put_sums(token_sums + program * 5 * D + 4 * D, back, feature, D)
     total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)
     query_back = reverse(weight(query_weight, feature, feature, D, D))
-    total = dot(matrix(grad_query + at, rows, feature, left, D), query_back, total)
+    total = dot(matrix(grad_maps + 2 * at, rows, feature, left, D, 2), query_back, total)
     total = dot(back, reverse(key_weight), total)
     total = dot(keys, gram, total)
     put(grad_tokens + at, total, rows, feature, left, D)

@@ -30,7 +30,8 @@ TILINGS = {
     "activation": Tiling(8, 256, 4, 1),
     "activation_backward": Tiling(8, 256, 4, 2),
 }
-"""Of each kernel, as measured on an H200 at width 96, and at 256 for the last four."""
+"""Of each kernel, as measured on an H200 at width 96, and at 256 for the last four. The two of the attention with a sum
+for every tile write them side by side, so their tiles are alike."""
 
 Weights = list[Tensor]
 """Weight and bias, weight and bias, … of `nn.Linear` and `nn.LayerNorm`, as they are stored there."""
