@@ -48,16 +48,17 @@ for width, heads, points, fields, activation, dtype, between in cases:
     mixed = plain.mix(tokens, weights)
     for found, expected in zip(kernels.mix(tokens, weights, tiling), mixed, strict=True):
         close(found, expected, dtype)
-    given = tokens, *mixed, field, weights, extra if fields == 1 else None
-    close(kernels.apply(*given, tiling), plain.apply(*given), dtype)
+    pairs = parts["mlp_norm"], linear(width, width), linear(width, 3)
+    decoder = DecoderWeights(*(Affine.pack(dtype, *pair) for pair in pairs), 1e-5)
+    for after in (None, decoder):
+        given = tokens, *mixed, field, weights, extra if fields == 1 else None, after
+        close(kernels.apply(*given, tiling), plain.apply(*given), dtype)
     given = tokens[:, :1], extra[:, :1].abs(), field, weights
     close(kernels.modulate(*given, tiling), plain.modulate(*given), dtype)
     given = tokens, *mixed, weights, extra
     close(kernels.transform(*given, tiling), plain.transform(*given), dtype)
     for found, expected in zip(kernels.attend(*given, tiling), plain.attend(*given), strict=True):
         close(found, expected, dtype)
-    pairs = parts["mlp_norm"], linear(width, width), linear(width, 3)
-    decoder = DecoderWeights(*(Affine.pack(dtype, *pair) for pair in pairs), 1e-5)
     close(kernels.decode(tokens, decoder, tiling), plain.decode(tokens, decoder), dtype)
 
 for sides, periodic in product(((20,), (3,), (4, 5), (2, 3, 3)), (True, False)):

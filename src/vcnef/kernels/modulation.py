@@ -94,10 +94,12 @@ def apply(
     field: Float[Tensor, "b_or_1 t s d"],
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
+    decoder: DecoderWeights | None = None,
     tiling: Tiling | None = None,
-) -> Float[Tensor, "b t s d"]:
-    """What `mix` leaves of a modulation block, in the operands' type; `field` is MLP(C)."""
-    return _launch(tokens, mixing, key_mean, extra, field, weights, tiling)
+) -> Float[Tensor, "b t s d_or_c"]:
+    """What `mix` leaves of a modulation block, in the operands' type, or what a decoder makes of it, in fp32; `field`
+    is MLP(C)."""
+    return _launch(tokens, mixing, key_mean, extra, field, weights, tiling, decoder)
 
 
 def modulate(
@@ -129,13 +131,13 @@ def decode(
     """Fields in fp32."""
     from vcnef.kernels import modulation_triton as kernels
 
-    width, channels = tokens.shape[-1], len(weights.second.bias)
+    width, channels = tokens.shape[-1], weights.channels
     tiling = tiling or first_for(width, DECODE_TILINGS)
     rows = tokens.reshape(-1, width)
     out = rows.new_empty(len(rows), channels, dtype=torch.float32)
     with torch.cuda.device_of(rows):
         kernels.decode[(-(-len(rows) // tiling.tokens),)](
-            *(rows, out, weights.norm, weights.first, weights.second, len(rows), weights.eps),
+            *(rows, out, weights, len(rows)),
             CHANNELS=channels,
             D=width,
             BLOCK_S=tiling.tokens,
@@ -152,6 +154,7 @@ def _launch(
     field: Tensor | None,
     weights: BlockWeights,
     tiling: Tiling | None,
+    decoder: DecoderWeights | None = None,
 ) -> Tensor:
     from vcnef.kernels import modulation_triton as kernels
 
@@ -161,14 +164,16 @@ def _launch(
     tokens, key_mean_or_scale = tokens.contiguous(), key_mean_or_scale.contiguous()
     field = field if field is None else field.to(weights.operands).contiguous()
     extra = extra if extra is None else extra.contiguous()
-    out = tokens.new_empty(batch, times, points, width, dtype=weights.operands)
+    channels, dtype = (width, weights.operands) if decoder is None else (decoder.channels, torch.float32)
+    out = tokens.new_empty(batch, times, points, channels, dtype=dtype)
     with torch.cuda.device_of(tokens):
         kernels.apply[(batch * times * -(-points // tiling.tokens),)](
             *(tokens, mixing, key_mean_or_scale, extra, field, out),
             *(weights.query, _heads(tokens, weights), weights.join.bias, weights.attention_norm),
             *(weights.scale, weights.out, weights.modulation_norm),
             *(weights.widen, weights.narrow, weights.mlp_norm),
-            *(times, points, weights.eps),
+            *(decoder, times, points, weights.eps),
+            CHANNELS=channels,
             HIDDEN=hidden,
             GELU=weights.activation == "gelu",
             ATTEND=mixing is not None,

@@ -133,9 +133,11 @@ def apply(
     widen,
     narrow,
     mlp_norm,
+    decoder,
     frames,
     points,
     eps,
+    CHANNELS: tl.constexpr,
     D: tl.constexpr,
     HIDDEN: tl.constexpr,
     GELU: tl.constexpr,
@@ -147,7 +149,7 @@ def apply(
     BLOCK_H: tl.constexpr,
 ):
     """One program per sample, time and tile of tokens. ATTEND: `tokens` are the block's inputs; otherwise they are Y,
-    and `key_mean_or_scale` is F. Without MODULATE it is a transformer block."""
+    and `key_mean_or_scale` is F. Without MODULATE it is a transformer block. With a decoder, `out` are its fields."""
     row, first = own_tile(points, BLOCK_S)
     point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
@@ -180,30 +182,32 @@ def apply(
         hidden = product(z_operand, widen, feature, chunk, D, HIDDEN)
         hidden = gelu(hidden) if GELU else relu(hidden)
         z = dot(hidden, weight(narrow.weight, chunk, feature, HIDDEN, D), z)
-    put(out + row * points * D, norm(z, mlp_norm, feature, eps, D), point, feature, points, D)
+    z = norm(z, mlp_norm, feature, eps, D)
+    if decoder is None:
+        put(out + row * points * D, z, point, feature, points, D)
+    else:
+        channel = columns(CHANNELS)
+        fields = _decode(z, decoder, feature, channel, D, CHANNELS)
+        put(out + row * points * CHANNELS, fields, point, channel, points, CHANNELS)
 
 
-@triton.jit(do_not_specialize=["count", "eps"])
+@triton.jit(do_not_specialize=["count"])
 @no_type_check
-def decode(
-    tokens,
-    out,
-    weights_norm,
-    first,
-    second,
-    count,
-    eps,
-    CHANNELS: tl.constexpr,
-    D: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-):
+def decode(tokens, out, decoder, count, CHANNELS: tl.constexpr, D: tl.constexpr, BLOCK_S: tl.constexpr):
     """One program per tile of tokens, of whichever sample and time."""
     start = tl.program_id(0).to(tl.int64) * BLOCK_S
     token, feature, channel = tl.arange(0, BLOCK_S), columns(D), columns(CHANNELS)
     x = cast(matrix(tokens + start * D, token, feature, count - start, D), tl.float32)
-    hidden = gelu(product(norm(x, weights_norm, feature, eps, D), first, feature, feature, D, D))
-    fields = product(hidden, second, feature, channel, D, CHANNELS)
+    fields = _decode(x, decoder, feature, channel, D, CHANNELS)
     put(out + start * CHANNELS, fields, token, channel, count - start, CHANNELS)
+
+
+@triton.jit
+@no_type_check
+def _decode(x, decoder, feature, channel, D: tl.constexpr, CHANNELS: tl.constexpr):
+    """W₂ GELU(W₁ LN(X) + b₁) + b₂."""
+    normed = norm(x, decoder.norm, feature, decoder.eps, D)
+    return product(gelu(product(normed, decoder.first, feature, feature, D, D)), decoder.second, feature, channel, D, CHANNELS)
 
 
 @triton.jit

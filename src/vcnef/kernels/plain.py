@@ -47,9 +47,11 @@ def apply(
     field: Float[Tensor, "b_or_1 t s d"],
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
-) -> Float[Tensor, "b t s d"]:
+    decoder: DecoderWeights | None = None,
+) -> Float[Tensor, "b t s d_or_c"]:
     attended = _attend(tokens, mixing, key_mean, weights, extra)
-    return modulate(attended, _positive(_affine(attended, weights.scale)), field, weights)
+    modulated = modulate(attended, _positive(_affine(attended, weights.scale)), field, weights)
+    return modulated if decoder is None else decode(modulated, decoder)
 
 
 def modulate(

@@ -85,6 +85,10 @@ class DecoderWeights(NamedTuple):
     second: Affine
     eps: float
 
+    @property
+    def channels(self) -> int:
+        return len(self.second.bias)
+
 
 class Tiling(NamedTuple):
     """How a kernel cuts its work: tokens of a tile, hidden features at a time, warps, depth of the pipelined loop.
