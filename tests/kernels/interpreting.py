@@ -1,6 +1,10 @@
-"""Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses."""
+"""What Triton 3.6's interpreter lacks: it asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses,
+and takes the bits of bf16 for integers in a product."""
 
+import torch
 from triton.runtime import interpreter
+
+from vcnef.kernels import weights
 
 patch = interpreter._patch_lang_tensor
 
@@ -11,3 +15,4 @@ def patch_with_index(tensor, scope):
 
 
 interpreter._patch_lang_tensor = patch_with_index
+weights.SPREAD = torch.float32

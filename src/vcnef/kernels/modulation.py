@@ -21,7 +21,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling, first_for, padded, same_head
+from vcnef.kernels.weights import BlockWeights, DecoderWeights, Heads, Tiling, first_for, head_maps, padded
 
 MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 8, 2, 128), Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 2))
 APPLY_TILINGS = (
@@ -82,6 +82,7 @@ def attend(
             *(tokens, mixing, key_mean, None if extra is None else extra.contiguous(), attended, factor),
             *(weights.query, _heads(tokens, weights), weights.join.bias, weights.attention_norm),
             *(weights.scale, points, weights.eps),
+            HEADS=weights.heads,
             **_sizes(width, tiling),
         )
     return attended, factor
@@ -174,6 +175,7 @@ def _launch(
             *(weights.widen, weights.narrow, weights.mlp_norm),
             *(decoder, times, points, weights.eps),
             CHANNELS=channels,
+            HEADS=weights.heads,
             HIDDEN=hidden,
             GELU=weights.activation == "gelu",
             ATTEND=mixing is not None,
@@ -186,8 +188,8 @@ def _launch(
     return out
 
 
-def _heads(tokens: Tensor, weights: BlockWeights) -> Tensor:
-    return same_head(tokens.shape[-1], weights.heads, weights.operands, tokens.device)
+def _heads(tokens: Tensor, weights: BlockWeights) -> Heads:
+    return head_maps(tokens.shape[-1], weights.heads, weights.operands, tokens.device)
 
 
 def _sizes(width: int, tiling: Tiling) -> dict[str, Any]:

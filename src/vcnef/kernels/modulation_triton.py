@@ -12,11 +12,11 @@ from vcnef.kernels.parts_triton import (
     columns,
     dot,
     gelu,
+    head_sums,
     matrix,
     norm,
-    normaliser_floor,
+    over_heads,
     own_tile,
-    pairs,
     positive,
     product,
     put,
@@ -99,6 +99,7 @@ def attend(
     scale,
     points,
     eps,
+    HEADS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
@@ -107,8 +108,9 @@ def attend(
     point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
     y = _attend(
-        tokens, mixing, key_mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature, D
-    )
+        tokens, mixing, key_mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature,
+        D, HEADS,
+    )  # fmt: skip
     put(attended + row * points * D, y, point, feature, points, D)
     f = positive(product(y, scale, feature, feature, D, D))
     put(factor + row * points * D, f, point, feature, points, D)
@@ -138,6 +140,7 @@ def apply(
     points,
     eps,
     CHANNELS: tl.constexpr,
+    HEADS: tl.constexpr,
     D: tl.constexpr,
     HIDDEN: tl.constexpr,
     GELU: tl.constexpr,
@@ -159,8 +162,9 @@ def apply(
     if ATTEND:
         mean = key_mean_or_scale
         z = _attend(
-            tokens, mixing, mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature, D
-        )
+            tokens, mixing, mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature,
+            D, HEADS,
+        )  # fmt: skip
         z = cast(z, operands)
     else:
         z = matrix(tokens + tokens_row * points * D, point, feature, points, D)
@@ -227,26 +231,16 @@ def _attend(
     eps,
     feature,
     D: tl.constexpr,
+    HEADS: tl.constexpr,
 ):
     """Y = LN(X + (Q / (Q (k̄ ∘ m))) M + bo)."""
     operands = query.weight.dtype.element_ty
     x = matrix(tokens + row * points * D, point, feature, points, D)
     queries = cast(positive(product(x, query, feature, feature, D, D)), operands)
-    # A sum within each head, as a product with ones there: too wide, but cheaper than spreading a narrow one.
-    normaliser = dot(
-        times(queries, cast(vector(key_mean + row * D, feature, D), operands)), weight(heads, feature, feature, D, D)
-    )
-    # 1/n as the square of a root: a division checks for ranges that n > 0 does not reach.
-    inverse = _root_of_inverse(normaliser, normaliser_floor(feature, points, D))
-    shares = times(times(queries, inverse), inverse)
+    total = head_sums(times(queries, cast(vector(key_mean + row * D, feature, D), operands)), heads, feature, D, HEADS)
+    shares = times(queries, over_heads(1.0 / (total + 1e-6 / points), heads, feature, D, HEADS))
     attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D))
     attended = add(add(attended, x), vector(join_bias, feature, D))
     if extra is not None:
         attended = add(attended, matrix(extra + row * points * D, point, feature, points, D))
     return norm(attended, attention_norm, feature, eps, D)
-
-
-@triton.jit
-@no_type_check
-def _root_of_inverse(x, floor):
-    return [tl.rsqrt(pair[0] + pair[1]) for pair in pairs(x, floor)]

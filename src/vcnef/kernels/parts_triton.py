@@ -31,6 +31,12 @@ def widths(size):
 
 
 @triton.constexpr_function
+def slots(heads):
+    """Two for each head, and as many as tensor cores take."""
+    return max(16, 1 << (2 * heads - 1).bit_length())
+
+
+@triton.constexpr_function
 def exact(index, size):
     """Whether these parts, or as many more of their length, end where the features do."""
     return size % sum(int(each.shape[0]) for each in index) == 0
@@ -220,6 +226,26 @@ def product(x, affine, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr)
 
 @triton.jit
 @no_type_check
+def head_sums(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+    """Σ over the features of each head, twice: a product with ones."""
+    slot = tl.arange(0, slots(HEADS))
+    return dot(x, weight(heads.gather, feature, (slot,), D, slots(HEADS)))[0]
+
+
+@triton.jit
+@no_type_check
+def over_heads(value, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+    """A head's value for each of its features, by a product too: as the sum of two numbers of half precision, which
+    together have most of it."""
+    slot = tl.arange(0, slots(HEADS))
+    dtype = heads.spread.dtype.element_ty
+    high = value.to(dtype)
+    halves = tl.where((slot < HEADS)[None, :], high, (value - high.to(tl.float32)).to(dtype))
+    return dot((halves,), weight(heads.spread, (slot,), feature, slots(HEADS), D))
+
+
+@triton.jit
+@no_type_check
 def norm(x, affine, columns, eps, D: tl.constexpr):
     mean = sums(x) * (1.0 / D)
     if exact(columns, D):
@@ -274,10 +300,3 @@ def normal_tail(x):
 @no_type_check
 def normal_density(x):
     return 0.3989422804014327 * tl.exp2(-0.7213475204444817 * x * x)
-
-
-@triton.jit
-@no_type_check
-def normaliser_floor(feature, points, D: tl.constexpr):
-    """What keeps an attention's normalisers from zero; padding belongs to no head, so there it is all they have."""
-    return [tl.where(each < D, 1e-6 / points, 1.0)[None, :] for each in feature]

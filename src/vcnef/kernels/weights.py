@@ -23,6 +23,9 @@ WIDEST_NORM = 1024
 WIDEST_CAPPED = 96
 """Width up to which a tile stays in registers that are capped."""
 
+SPREAD = torch.bfloat16
+"""The type in which a head's value is spread over its features: it has the range of fp32, which quotients need."""
+
 SWITCH = "VCNEF_KERNELS"
 """The environment variable that is 0 where plain code is wanted, to compare or to look for a fault."""
 
@@ -113,11 +116,20 @@ def first_for(width: int, tilings: tuple[Tiling, ...], points: int = 0) -> Tilin
     return min(serving, key=lambda each: -points % each.tokens)
 
 
+class Heads(NamedTuple):
+    """Which features belong to a head: maps of zeros and ones from features to heads, each of them twice, and back."""
+
+    gather: Tensor
+    spread: Tensor
+
+
 @cache
-def same_head(width: int, heads: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """m: ones within a head, zeros between heads."""
+def head_maps(width: int, heads: int, dtype: torch.dtype, device: torch.device) -> Heads:
+    """For operands of that type."""
+    slot = torch.arange(padded(2 * heads), device=device)
     head = torch.arange(width, device=device) // (width // heads)
-    return (head[:, None] == head).to(dtype)
+    member = (head[:, None] == slot % heads) & (slot < 2 * heads)
+    return Heads(member.to(dtype), member.mT.contiguous().to(SPREAD))
 
 
 def switched_off() -> bool:

@@ -21,7 +21,7 @@ from vcnef.kernels.layers.launch import (
     two_like,
     weight_grad,
 )
-from vcnef.kernels.weights import padded, same_head
+from vcnef.kernels.weights import head_maps, padded
 
 
 def attention(
@@ -48,7 +48,7 @@ def _attention(
     )  # fmt: skip
     launch(
         kernels.attention, rows * tiles_of("attention", points), tokens, mixing, key_mean, extra, out, standard,
-        inverse, query, join.bias, norm, same_head(width, heads, tokens.dtype, tokens.device), points, eps, D=width,
+        inverse, query, join.bias, norm, head_maps(width, heads, tokens.dtype, tokens.device), points, eps, HEADS=heads, D=width,
     )  # fmt: skip
     return found
 
@@ -75,8 +75,8 @@ def _attention_backward(
     token_sums, mean_sums = floats(tokens, rows * tiles, 5 * width), floats(tokens, rows * tiles, width)
     launch(
         kernels.attention_backward, rows * tiles, grad, tokens, mixing, key_mean, standard, inverse, query, norm,
-        same_head(width, heads, tokens.dtype, tokens.device), grad_total, grad_maps, normalised,
-        token_sums, mean_sums, points, D=width,
+        head_maps(width, heads, tokens.dtype, tokens.device), grad_total, grad_maps, normalised,
+        token_sums, mean_sums, points, HEADS=heads, D=width,
     )  # fmt: skip
 
     per_row = (rows, points, width)

@@ -11,10 +11,10 @@ from vcnef.kernels.parts_triton import (
     cast,
     columns,
     dot,
+    head_sums,
     matrix,
-    normaliser_floor,
+    over_heads,
     own_tile,
-    pairs,
     positive,
     product,
     put,
@@ -44,6 +44,7 @@ def attention(
     heads,
     points,
     eps,
+    HEADS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
@@ -53,9 +54,8 @@ def attention(
     at = where * D
     x = matrix(tokens + at, rows, feature, left, D)
     queries = positive(product(x, query, feature, feature, D, D))
-    # A sum within each head, as a product with ones there.
-    normaliser = dot(times(queries, vector(key_mean + row * D, feature, D)), weight(heads, feature, feature, D, D))
-    weights = times(queries, _inverse(normaliser, normaliser_floor(feature, points, D)))
+    total = head_sums(times(queries, vector(key_mean + row * D, feature, D)), heads, feature, D, HEADS)
+    weights = times(queries, over_heads(1.0 / (total + 1e-6 / points), heads, feature, D, HEADS))
     total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
     total = add(total, vector(join_bias, feature, D))
     if extra is not None:
@@ -81,6 +81,7 @@ def attention_backward(
     token_sums,
     mean_sums,
     points,
+    HEADS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
@@ -101,13 +102,14 @@ def attention_backward(
 
     x = matrix(tokens + at, rows, feature, left, D)
     queries = positive(product(x, query, feature, feature, D, D))
-    mean, ones = vector(key_mean + row * D, feature, D), weight(heads, feature, feature, D, D)
-    inverse_sum = _inverse(dot(times(queries, mean), ones), normaliser_floor(feature, points, D))
+    mean = vector(key_mean + row * D, feature, D)
+    key_sum = head_sums(times(queries, mean), heads, feature, D, HEADS)
+    inverse_sum = over_heads(1.0 / (key_sum + 1e-6 / points), heads, feature, D, HEADS)
     weights = times(queries, inverse_sum)
     put(normalised + at, weights, rows, feature, left, D)
     back = times(dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D))), inverse_sum)
     # The gradient of the normaliser is the same for all features of a head.
-    shared = dot(times(back, weights), ones)
+    shared = over_heads(head_sums(times(back, weights), heads, feature, D, HEADS), heads, feature, D, HEADS)
     put_sums(mean_sums + program * D, cast(scaled(times(queries, shared), -1.0), operands), feature, D)
     back = add(back, scaled(times(mean, shared), -1.0))
     back = cast(times(back, positive_slope(queries)), operands)
@@ -191,9 +193,3 @@ def keys_backward(
     total = dot(back, reverse(key_weight), total)
     total = dot(keys, gram, total)
     put(grad_tokens + at, total, rows, feature, left, D)
-
-
-@triton.jit
-@no_type_check
-def _inverse(x, floor):
-    return [1.0 / (pair[0] + pair[1]) for pair in pairs(x, floor)]
