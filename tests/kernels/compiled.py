@@ -7,7 +7,7 @@ from twins_of_layers import cases, values_and_gradients
 from conftest import Case
 from vcnef.kernels import modulation, orthogonal
 from vcnef.kernels.layers import launch
-from vcnef.kernels.weights import Affine, DecoderWeights
+from vcnef.kernels.weights import DecoderWeights
 
 for _, layer, _, inputs in cases(96, 8, 64, "gelu"):
     values_and_gradients(layer, inputs, torch.float16)
@@ -21,8 +21,9 @@ weights, tokens, field = case.weights(torch.float16), case.tokens.half(), case.f
 mixed = modulation.mix(tokens, weights)
 modulation.transform(tokens, *mixed, weights, tokens)
 modulation.modulate(*modulation.attend(tokens, *mixed, weights), field, weights)
-pairs = (torch.ones(96), torch.ones(96)), (torch.ones(96, 96), torch.ones(96)), (torch.ones(2, 96), torch.ones(2))
-decoder = DecoderWeights(*(Affine.pack(torch.float16, *pair) for pair in pairs), 1e-5)
+shapes = {"norm": (96,), "first": (96, 96), "second": (2, 96)}
+parts = {name: (torch.ones(shape), torch.ones(shape[0])) for name, shape in shapes.items()}
+decoder = DecoderWeights.pack(torch.float16, eps=1e-5, **parts)
 modulation.apply(tokens, *mixed, field, weights)
 modulation.apply(tokens, *mixed, field, weights, decoder=decoder)
 modulation.decode(tokens, decoder)

@@ -11,7 +11,7 @@ from vcnef.grid import cell_centres
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels import plain
 from vcnef.kernels.local import Stencil, mix_neighbours
-from vcnef.kernels.weights import Affine, BlockWeights, DecoderWeights, Tiling
+from vcnef.kernels.weights import BlockWeights, DecoderWeights, Tiling
 from vcnef.nn import fused
 
 torch.manual_seed(0)
@@ -48,8 +48,8 @@ for width, heads, points, fields, activation, dtype, between in cases:
     mixed = plain.mix(tokens, weights)
     for found, expected in zip(kernels.mix(tokens, weights, tiling), mixed, strict=True):
         close(found, expected, dtype)
-    pairs = parts["mlp_norm"], linear(width, width), linear(width, 3)
-    decoder = DecoderWeights(*(Affine.pack(dtype, *pair) for pair in pairs), 1e-5)
+    pairs = {"norm": parts["mlp_norm"], "first": linear(width, width), "second": linear(width, 3)}
+    decoder = DecoderWeights.pack(dtype, eps=1e-5, **pairs)
     for after in (None, decoder):
         given = tokens, *mixed, field, weights, extra if fields == 1 else None, after
         close(kernels.apply(*given, tiling), plain.apply(*given), dtype)

@@ -1,5 +1,5 @@
-"""What Triton 3.6's interpreter lacks: it asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses,
-and takes the bits of bf16 for integers in a product."""
+"""Triton 3.6's interpreter asks NumPy for the integer in an array of one number, which NumPy 2.4 refuses, and takes the
+bits of bf16 for integers in a product."""
 
 import torch
 from triton.runtime import interpreter

@@ -211,7 +211,9 @@ def decode(tokens, out, decoder, count, CHANNELS: tl.constexpr, D: tl.constexpr,
 def _decode(x, decoder, feature, channel, D: tl.constexpr, CHANNELS: tl.constexpr):
     """W₂ GELU(W₁ LN(X) + b₁) + b₂."""
     normed = norm(x, decoder.norm, feature, decoder.eps, D)
-    return product(gelu(product(normed, decoder.first, feature, feature, D, D)), decoder.second, feature, channel, D, CHANNELS)
+    return product(
+        gelu(product(normed, decoder.first, feature, feature, D, D)), decoder.second, feature, channel, D, CHANNELS
+    )
 
 
 @triton.jit

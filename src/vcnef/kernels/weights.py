@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -39,14 +40,25 @@ class Affine(NamedTuple):
     weight: Tensor
     bias: Tensor
 
-    @classmethod
-    def pack(cls, operands: torch.dtype, weight: Tensor, bias: Tensor) -> Affine:
-        """From `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in fp32."""
-        if weight.ndim == 1:
-            return cls(weight.float(), bias.float())
-        # A copy in any case: weights go on learning.
-        matrix = weight.mT.to(operands, copy=True, memory_format=torch.contiguous_format)
-        return cls(matrix, bias.float())
+
+def pack(operands: torch.dtype, parts: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Affine]:
+    """From weight and bias of `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in
+    fp32.
+
+    Matrices of one shape are turned together: to ask for it takes the host longer than the GPU to do it.
+    """
+    alike: dict[torch.Size, list[str]] = {}
+    for name, (weight, _) in parts.items():
+        alike.setdefault(weight.shape, []).append(name)
+    packed = {}
+    for shape, names in alike.items():
+        weights = [parts[name][0] for name in names]
+        if len(shape) == 2:
+            # A copy in any case: weights go on learning.
+            weights = torch.stack(weights).mT.to(operands, copy=True, memory_format=torch.contiguous_format).unbind()
+        for name, weight in zip(names, weights, strict=True):
+            packed[name] = Affine(weight if len(shape) == 2 else weight.float(), parts[name][1].float())
+    return packed
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,7 @@ class BlockWeights:
     def pack(
         cls, operands: torch.dtype, *, heads: int, activation: str, eps: float, **parts: tuple[Tensor, Tensor]
     ) -> BlockWeights:
-        packed = {name: Affine.pack(operands, *part) for name, part in parts.items()}
-        return cls(heads=heads, activation=activation, eps=eps, **packed)
+        return cls(heads=heads, activation=activation, eps=eps, **pack(operands, parts))
 
     @property
     def operands(self) -> torch.dtype:
@@ -87,6 +98,10 @@ class DecoderWeights(NamedTuple):
     first: Affine
     second: Affine
     eps: float
+
+    @classmethod
+    def pack(cls, operands: torch.dtype, *, eps: float, **parts: tuple[Tensor, Tensor]) -> DecoderWeights:
+        return cls(eps=eps, **pack(operands, parts))
 
     @property
     def channels(self) -> int:

@@ -16,7 +16,7 @@ from vcnef.models.interface import POINTS_ON_CPU, TrajectoryModel
 from vcnef.nn.attention import ATTENTION
 from vcnef.nn.blocks import Transformer, TransformerBlock
 from vcnef.nn.coordinates import Clocks, Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
-from vcnef.nn.decoders import PatchDecoder, PointDecoder
+from vcnef.nn.decoders import PatchDecoder, PointDecoder, decode_after
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.modulation import Begun, CoordinateBranch, ModulationBlock
@@ -117,15 +117,25 @@ class VCNeF(TrajectoryModel):
         coordinates = Coordinates(time, latent.space)
         first, *others = self.modulations
         tokens = first.finish(latent.tokens, coordinates)
-        for modulation in others:
+        for modulation in others[:-1]:
             tokens = modulation(tokens, coordinates, latent.layout)
-        u0 = latent.u0
-        # Fused kernels answer in the type of their operands; the decoder goes on in it.
-        half = tokens.dtype.itemsize < u0.dtype.itemsize
-        with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
-            u = self.decoder(tokens, u0.shape[1:-1]).to(u0.dtype)
-        u = u + u0.unsqueeze(1) if self.change else u
+        u = self._end(others[-1] if others else None, tokens, coordinates, latent)
+        u = u + latent.u0.unsqueeze(1) if self.change else u
         return u if prod(latent.grids) == 1 else together(u, latent.grids)
+
+    def _end(
+        self, last: ModulationBlock | None, tokens: Tensor, coordinates: Coordinates, latent: Latent
+    ) -> Float[Tensor, "b t *x c"]:
+        """The last block and the decoder."""
+        sides, dtype = latent.u0.shape[1:-1], latent.u0.dtype
+        if last is not None:
+            if (u := decode_after(last, self.decoder, tokens, coordinates, latent.layout)) is not None:
+                return u.unflatten(2, sides)
+            tokens = last(tokens, coordinates, latent.layout)
+        # Fused kernels answer in the type of their operands; the decoder goes on in it.
+        half = tokens.dtype.itemsize < dtype.itemsize
+        with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
+            return self.decoder(tokens, sides).to(dtype)
 
 
 SIZES = {

@@ -114,11 +114,11 @@ class Transformer(nn.Sequential):
     """Blocks one after the other, and a norm at the end."""
 
     def __init__(self, width: int, blocks: Iterable[TransformerBlock]) -> None:
-        super().__init__(*blocks, nn.LayerNorm(width))
+        super().__init__(*blocks, ResidualNorm(width))
 
     def forward(self, tokens: Float[Tensor, "*b s d"], layout: Layout) -> Float[Tensor, "*b s d"]:
         *blocks, norm = self
         for block in blocks:
             tokens = block(tokens, layout)
-        # Fused kernels may have answered in half precision.
-        return norm(tokens.to(norm.weight.dtype))
+        with half_products(tokens):
+            return norm(tokens)

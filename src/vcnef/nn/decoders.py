@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import torch.nn.functional as F
 from einops import einsum, rearrange
@@ -13,6 +14,7 @@ from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.blocks import FeedForward
 from vcnef.nn.fused import decoder_operands, gelu_of_map, learnt, pack_decoder
+from vcnef.nn.modulation import ModulationBlock
 from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
 from vcnef.nn.unrounded import unrounded
@@ -38,6 +40,15 @@ class PointDecoder(nn.Module):
         features = first(self.norm(tokens), activation)
         with unrounded(tokens):
             return last(features.to(last.weight.dtype)).unflatten(2, sides)
+
+
+def decode_after(
+    block: ModulationBlock, decoder: nn.Module, tokens: Float[Tensor, "b t_or_1 s d"], *given: Any
+) -> Float[Tensor, "b t s c"] | None:
+    """What a decoder of points makes of a block's answer, by one kernel for the end of both; None where none serves."""
+    if not isinstance(decoder, PointDecoder) or (weights := pack_decoder(decoder.norm, decoder.mlp, tokens)) is None:
+        return None
+    return block.apply_packed(tokens, *given, weights)
 
 
 class PatchDecoder(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
+from operator import attrgetter
 
 import torch
 import torch.nn.functional as F
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from vcnef.kernels import layers
 from vcnef.kernels.local import mix_neighbours
 from vcnef.kernels.precision import operands, packed_once
-from vcnef.kernels.weights import WIDEST_NORM, Affine, BlockWeights, DecoderWeights, switched_off, usable
+from vcnef.kernels.weights import WIDEST_NORM, BlockWeights, DecoderWeights, switched_off, usable
 from vcnef.nn.attention import LinearAttention
 from vcnef.nn.local import Layout, LocalMix
 
@@ -23,19 +24,19 @@ MOST_CHANNELS = 8
 """Of a decoder that trains as kernels, whose last map is one sum after the other."""
 
 PARTS = {
-    "query": "attention.query",
-    "key": "attention.key",
-    "value": "attention.value",
-    "join": "attention.out",
-    "attention_norm": "attention_norm",
-    "scale": "scale",
-    "out": "out",
-    "modulation_norm": "modulation_norm",
-    "widen": "mlp.0",
-    "narrow": "mlp.2",
-    "mlp_norm": "mlp_norm",
+    "query": attrgetter("attention.query"),
+    "key": attrgetter("attention.key"),
+    "value": attrgetter("attention.value"),
+    "join": attrgetter("attention.out"),
+    "attention_norm": attrgetter("attention_norm"),
+    "widen": attrgetter("mlp.0"),
+    "narrow": attrgetter("mlp.2"),
+    "mlp_norm": attrgetter("mlp_norm"),
 }
-"""A kernel's weights -> a block's modules; a transformer block has not all of them."""
+"""A kernel's weights -> a block's modules."""
+
+MODULATING = {name: attrgetter(name) for name in ("scale", "out", "modulation_norm")}
+"""Those that a transformer block does not have."""
 
 
 def pack_block(block: nn.Module, tokens: Tensor) -> BlockWeights | None:
@@ -104,8 +105,8 @@ def learnt(*modules: nn.Module) -> list[Tensor]:
 
 
 def block_weights(block: nn.Module, dtype: torch.dtype) -> BlockWeights:
-    modules = dict(block.named_modules())
-    parts = {name: modules[module] for name, module in PARTS.items() if module in modules}
+    finders = PARTS | MODULATING if hasattr(block, "scale") else PARTS
+    parts = {name: find(block) for name, find in finders.items()}
     return BlockWeights.pack(
         dtype,
         heads=block.attention.heads,
@@ -163,4 +164,5 @@ def decoder_operands(mlp: nn.Sequential, tokens: Tensor) -> torch.dtype | None:
 
 
 def decoder_weights(norm: nn.LayerNorm, mlp: nn.Sequential, dtype: torch.dtype) -> DecoderWeights:
-    return DecoderWeights(*(Affine.pack(dtype, each.weight, each.bias) for each in (norm, mlp[0], mlp[2])), norm.eps)
+    parts = {"norm": norm, "first": mlp[0], "second": mlp[2]}
+    return DecoderWeights.pack(dtype, eps=norm.eps, **{name: (each.weight, each.bias) for name, each in parts.items()})

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
+from vcnef.kernels.weights import DecoderWeights
 from vcnef.nn.blocks import Activation, FeedForward, attend, feed, update_of
 from vcnef.nn.coordinates import Coordinates
 from vcnef.nn.fused import half_products, learnt, mix_local, pack_block, training_operands
@@ -92,12 +93,24 @@ class ModulationBlock(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "b t_or_1 s d"], coordinates: Coordinates, layout: Layout = ()
     ) -> Float[Tensor, "b t s d"]:
-        if tokens.shape[1] > 1 and (weights := pack_block(self, tokens)) is not None:
-            extra = mix_local(self.local, tokens, layout, weights)
-            return kernels.apply(tokens, *kernels.mix(tokens, weights), self.branch(coordinates), weights, extra)
+        if (done := self.apply_packed(tokens, coordinates, layout)) is not None:
+            return done
         if tokens.shape[1] > 1 and training_operands(self, tokens) is not None:
             return self._train(attend(self, tokens, layout), None, coordinates, self.scale)
         return self.finish(self.begin(tokens, layout), coordinates)
+
+    def apply_packed(
+        self,
+        tokens: Float[Tensor, "b t_or_1 s d"],
+        coordinates: Coordinates,
+        layout: Layout,
+        decoder: DecoderWeights | None = None,
+    ) -> Float[Tensor, "b t s d_or_c"] | None:
+        """All of it as kernels where they serve, else None; with a decoder, the last of them gives the fields."""
+        if tokens.shape[1] == 1 or (weights := pack_block(self, tokens)) is None:
+            return None
+        extra = mix_local(self.local, tokens, layout, weights)
+        return kernels.apply(tokens, *kernels.mix(tokens, weights), self.branch(coordinates), weights, extra, decoder)
 
     def begin(self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = ()) -> Begun:
         if (weights := pack_block(self, tokens)) is not None:

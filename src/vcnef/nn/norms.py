@@ -27,7 +27,7 @@ class ResidualNorm(nn.LayerNorm):
             tokens = tokens if update is None else tokens.expand_as(update)
             return layers.residual(tokens.to(dtype), update, bias, learnt(self), self.eps)
         if update is None:
-            return super().forward(tokens)
+            return super().forward(tokens.to(self.weight.dtype))
         if bias is not None:
             update = update + bias
         # If it may, in the memory of the update, which nobody else has.

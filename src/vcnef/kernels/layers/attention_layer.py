@@ -48,7 +48,8 @@ def _attention(
     )  # fmt: skip
     launch(
         kernels.attention, rows * tiles_of("attention", points), tokens, mixing, key_mean, extra, out, standard,
-        inverse, query, join.bias, norm, head_maps(width, heads, tokens.dtype, tokens.device), points, eps, HEADS=heads, D=width,
+        inverse, query, join.bias, norm, head_maps(width, heads, tokens.dtype, tokens.device), points, eps,
+        HEADS=heads, D=width,
     )  # fmt: skip
     return found
 
