@@ -44,8 +44,12 @@ def test_kernels_agree_with_their_twins(make_case, width, heads, points, dtype, 
     mixed = plain.mix(tokens, weights)
     for found, expected in zip(kernels.mix(tokens, weights), mixed, strict=True):
         assert change(found, expected) < TOLERANCE[dtype]
+    decoder = PointDecoder(width, 2).cuda()
+    decoding = decoder_weights(decoder.norm, decoder.mlp, dtype)
     for given in (tokens, *mixed, field, weights), (tokens, *mixed, field, weights, extra):
         assert change(kernels.apply(*given), plain.apply(*given)) < TOLERANCE[dtype]
+        fields = kernels.apply(*given, decoder=decoding)
+        assert change(fields, plain.apply(*given, decoder=decoding)) < TOLERANCE[dtype]
         assert (
             change(kernels.transform(*given[:3], *given[4:]), plain.transform(*given[:3], *given[4:]))
             < TOLERANCE[dtype]

@@ -176,8 +176,8 @@ def apply(
             factor = cast(matrix(key_mean_or_scale + tokens_row * points * D, point, feature, points, D), tl.float32)
         field_row = row % frames if SHARED_FIELD else row
         branch = matrix(field + field_row * points * D, point, feature, points, D)
-        modulated = product(times(factor, branch), out_map, feature, feature, D, D)
-        z = norm(add(z, modulated), modulation_norm, feature, eps, D)
+        z = dot(times(factor, branch), weight(out_map.weight, feature, feature, D, D), cast(z, tl.float32))
+        z = norm(add(z, vector(out_map.bias, feature, D)), modulation_norm, feature, eps, D)
 
     z_operand = cast(z, operands)
     z = add(z, vector(narrow.bias, feature, D))
@@ -241,8 +241,8 @@ def _attend(
     queries = cast(positive(product(x, query, feature, feature, D, D)), operands)
     total = head_sums(times(queries, cast(vector(key_mean + row * D, feature, D), operands)), heads, feature, D, HEADS)
     shares = times(queries, over_heads(1.0 / (total + 1e-6 / points), heads, feature, D, HEADS))
-    attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D))
-    attended = add(add(attended, x), vector(join_bias, feature, D))
+    attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
+    attended = add(attended, vector(join_bias, feature, D))
     if extra is not None:
         attended = add(attended, matrix(extra + row * points * D, point, feature, points, D))
     return norm(attended, attention_norm, feature, eps, D)

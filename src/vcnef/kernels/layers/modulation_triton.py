@@ -58,7 +58,8 @@ def modulation(
     else:
         f = positive(product(y, scale, feature, feature, D, D))
     modulated = times(cast(f, tl.float32), cast(c, tl.float32))
-    total = add(cast(y, tl.float32), product(modulated, out_map, feature, feature, D, D))
+    total = dot(modulated, weight(out_map.weight, feature, feature, D, D), cast(y, tl.float32))
+    total = add(total, vector(out_map.bias, feature, D))
     where = row * points + first
     put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
