@@ -65,8 +65,8 @@ def show(name: str, row: dict[str, float]) -> None:
 def compare_block(model: VCNeF, args: argparse.Namespace) -> dict[str, dict[str, float]]:
     block = model.modulations[1]
     tokens = torch.randn(args.batch, args.times, args.points, 96, device="cuda")
-    where = Coordinates(*(torch.randn(1, n, 96, device="cuda") for n in (args.times, args.points)))
-    expected = block(tokens, where)
+    field = block.branch(Coordinates(*(torch.randn(1, n, 96, device="cuda") for n in (args.times, args.points))))
+    expected = block(tokens, field)
     count = tokens[..., 0].numel()
     rows: dict[str, dict[str, float]] = {}
 
@@ -80,23 +80,23 @@ def compare_block(model: VCNeF, args: argparse.Namespace) -> dict[str, dict[str,
         rows[name] = row | ({"change": change(function(), expected)} if compared else {})
         show(name, rows[name])
 
-    add("block, eager fp32", "block", lambda: block(tokens, where))
+    add("block, eager fp32", "block", lambda: block(tokens, field))
     for name in args.compiled:
         dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}[name]
         compiled = torch.compile(block)
 
         def autocast(compiled=compiled, dtype=dtype) -> Tensor:
             with torch.autocast("cuda", dtype):
-                return compiled(tokens, where)
+                return compiled(tokens, field)
 
         add(f"block, compiled {name} autocast", "block", autocast, compared=True)
 
     with precision("fp16"):
-        add("block, kernels fp16, tokens fp32", "block", lambda: block(tokens, where), compared=True)
+        add("block, kernels fp16, tokens fp32", "block", lambda: block(tokens, field), compared=True)
         half = tokens.half()
-        add("block, kernels fp16, tokens fp16", "block", lambda: block(half, where), compared=True)
+        add("block, kernels fp16, tokens fp16", "block", lambda: block(half, field), compared=True)
 
-    weights, field = block_weights(block, torch.float16), block.branch(where)
+    weights = block_weights(block, torch.float16)
     attended = tokens[:, :1].contiguous()
     mixed = kernels.mix(half, weights)
     for tiling in kernels.MIX_TILINGS:

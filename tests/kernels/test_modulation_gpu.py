@@ -108,13 +108,13 @@ def test_a_block_uses_them_only_in_a_context_of_precision(make_case, monkeypatch
     case = make_case(96, 8, 256, nn.ReLU, device="cuda")
     calls, launch = [], kernels.apply
     monkeypatch.setattr(kernels, "apply", lambda *given: calls.append(1) or launch(*given))
-    expected = case.block(case.tokens, case.coordinates)
+    expected = case.block(case.tokens, case.field)
     assert not calls
     with precision("fp16"):
-        found = case.block(case.tokens, case.coordinates)
+        found = case.block(case.tokens, case.field)
         assert calls
         with torch.enable_grad():
-            assert torch.equal(case.block(case.tokens, case.coordinates), expected)
+            assert torch.equal(case.block(case.tokens, case.field), expected)
     assert len(calls) == 1
     assert found.dtype == torch.float16
     assert change(found, expected) < 1e-3

@@ -29,7 +29,7 @@ def giving(extra):
 def test_twins_are_the_block(make_case, width, heads, points, activation, shared):
     case = make_case(width, heads, points, activation, shared=shared)
     weights = case.weights()
-    expected = case.block(case.tokens, case.coordinates)
+    expected = case.block(case.tokens, case.field)
     found = plain.apply(case.tokens, *plain.mix(case.tokens, weights), case.field, weights)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -44,7 +44,7 @@ def test_first_block_starts_from_attended_tokens_and_scale(make_case, shared):
     parts = plain.attend(tokens, *plain.mix(tokens, weights), weights)
     torch.testing.assert_close(parts, (attended, positive(block.scale(attended))), rtol=1e-5, atol=1e-5)
     found = plain.modulate(*parts, case.field, weights)
-    torch.testing.assert_close(found, block(tokens, case.coordinates), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found, block(tokens, case.field), rtol=1e-5, atol=1e-5)
 
 
 @torch.no_grad()
@@ -52,7 +52,7 @@ def test_extra_joins_the_attention(make_case):
     case = make_case(16, 2, 7, nn.ReLU)
     weights = case.weights()
     case.block.local = giving(case.extra)
-    expected = case.block(case.tokens, case.coordinates)
+    expected = case.block(case.tokens, case.field)
     mixed = plain.mix(case.tokens, weights)
     found = plain.apply(case.tokens, *mixed, case.field, weights, case.extra)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)

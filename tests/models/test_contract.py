@@ -59,15 +59,15 @@ def test_the_interface(name, ndim, params):
 def test_answers_are_not_in_memory_twice(monkeypatch):
     """No part is kept when the next one is asked for: all of them together are as large as the answer."""
     model, parts = vcnef.build("vcnef", ndim=1, channels=2, **TINY["vcnef"]), []
-    query = model.query
+    answer = model._answer
 
     def watched(*given):
         assert not [each for each in parts if each() is not None]
-        part = query(*given)
+        part = answer(*given)
         parts.append(weakref.ref(part))
         return part
 
-    monkeypatch.setattr(model, "query", watched)
+    monkeypatch.setattr(model, "_answer", watched)
     model.predict(torch.randn(2, 12, 2), torch.rand(12, 1), torch.rand(7), points_per_chunk=2 * 12)
     assert len(parts) == 7
 

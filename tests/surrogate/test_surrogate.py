@@ -297,8 +297,14 @@ def test_the_memory_limit_changes_nothing(make_surrogate, make_data):
 
 def test_the_memory_limit_is_kept_in_chunks(make_surrogate, monkeypatch):
     surrogate, asked = make_surrogate(), []
-    query = surrogate.model.query
-    monkeypatch.setattr(surrogate.model, "query", lambda latent, t: asked.append(len(t)) or query(latent, t))
+    query = surrogate.model.query_in_parts
+
+    def noting(*given):
+        for part in query(*given):
+            asked.append(part.shape[1])
+            yield part
+
+    monkeypatch.setattr(surrogate.model, "query_in_parts", noting)
     surrogate.predict(np.ones((1, 8, 1)), np.linspace(0.0, 2.0, 100), {"nu": 0.01}, memory_limit="100kB")
     probe, *chunks = asked
     assert probe == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from math import prod
@@ -18,12 +19,16 @@ from vcnef.nn.blocks import Transformer, TransformerBlock
 from vcnef.nn.coordinates import Clocks, Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
 from vcnef.nn.decoders import PatchDecoder, PointDecoder, decode_after
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
+from vcnef.nn.fused import half_products
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.modulation import Begun, CoordinateBranch, ModulationBlock
 from vcnef.nn.patches import apart, interleaved, together
 
 MORE_FOR_PATCHES = 4
 """So many times more points are in flight on a GPU where a token is a patch."""
+
+FEW = 8
+"""An eighth of the tokens in flight: so many rows of what samples share hardly count."""
 
 
 class Latent(NamedTuple):
@@ -111,31 +116,47 @@ class VCNeF(TrajectoryModel):
         return Latent(u0, params, begun, self.coordinates.encode_space(points), layout, grids)
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        return self._answer(latent, self._fields(latent, t))
+
+    def query_in_parts(self, latent: Latent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
+        """As of every model; but what coordinates alone make is computed for many parts, where samples share it."""
+        shared = t.ndim == len(latent.space) == 1 and self.clocks is None
+        for some in t.split(times * max(1, len(latent.u0) // FEW) if shared else times, dim=-1):
+            fields = list(self._fields(latent, some))
+            for first in range(0, some.shape[-1], times):
+                yield self._answer(latent, (field[:, first : first + times] for field in fields))
+
+    def _fields(self, latent: Latent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t s d"]]:
+        """MLP(C) of each modulation block, one after the other."""
         t = t.repeat_interleave(prod(latent.grids), 0) if t.ndim == 2 else t.unsqueeze(0)
         time = self.coordinates.encode_time(t)
         time = time if self.clocks is None else time + self.clocks(t, latent.params)
-        coordinates = Coordinates(time, latent.space)
+        for modulation in self.modulations:
+            with half_products(latent.tokens.tokens):
+                field = modulation.branch(Coordinates(time, latent.space))
+            yield field
+
+    def _answer(self, latent: Latent, fields: Iterator[Float[Tensor, "b_or_1 t s d"]]) -> Float[Tensor, "b t *x c"]:
         first, *others = self.modulations
-        tokens = first.finish(latent.tokens, coordinates)
+        tokens = first.finish(latent.tokens, next(fields))
         for modulation in others[:-1]:
-            tokens = modulation(tokens, coordinates, latent.layout)
-        u = self._end(others[-1] if others else None, tokens, coordinates, latent)
+            tokens = modulation(tokens, next(fields), latent.layout)
+        u = self._end(others[-1], tokens, next(fields), latent) if others else self._decode(tokens, latent)
         u = u + latent.u0.unsqueeze(1) if self.change else u
         return u if prod(latent.grids) == 1 else together(u, latent.grids)
 
-    def _end(
-        self, last: ModulationBlock | None, tokens: Tensor, coordinates: Coordinates, latent: Latent
-    ) -> Float[Tensor, "b t *x c"]:
-        """The last block and the decoder."""
-        sides, dtype = latent.u0.shape[1:-1], latent.u0.dtype
-        if last is not None:
-            if (u := decode_after(last, self.decoder, tokens, coordinates, latent.layout)) is not None:
-                return u.unflatten(2, sides)
-            tokens = last(tokens, coordinates, latent.layout)
+    def _end(self, last: ModulationBlock, tokens: Tensor, field: Tensor, latent: Latent) -> Float[Tensor, "b t *x c"]:
+        """The last block and the decoder, which may be one kernel."""
+        if (u := decode_after(last, self.decoder, tokens, field, latent.layout)) is not None:
+            return u.unflatten(2, latent.u0.shape[1:-1])
+        return self._decode(last(tokens, field, latent.layout), latent)
+
+    def _decode(self, tokens: Tensor, latent: Latent) -> Float[Tensor, "b t *x c"]:
         # Fused kernels answer in the type of their operands; the decoder goes on in it.
+        dtype = latent.u0.dtype
         half = tokens.dtype.itemsize < dtype.itemsize
         with torch.autocast(tokens.device.type, tokens.dtype) if half else nullcontext():
-            return self.decoder(tokens, sides).to(dtype)
+            return self.decoder(tokens, latent.u0.shape[1:-1]).to(dtype)
 
 
 SIZES = {

@@ -60,7 +60,8 @@ class ModulationBlock(nn.Module):
     `shift=True` adds it. `local`, which the paper does not have, adds a mixing of neighbours to the attention.
 
     The time axis of `tokens` may have size one, as it has before the first block: `begin` then computes attention and
-    scale once, not once per query time, and `finish` lets them meet the times where they multiply the coordinates.
+    scale once, not once per query time, and `finish` lets them meet the times where they multiply the coordinates. What
+    `branch` makes of these, MLP(C), is given as `field`, since many calls may share it.
 
     Where a GPU is there, fused kernels do all of it when `predict` has chosen a precision or when the block trains in
     half precision; tokens then come out in the type of their operands.
@@ -91,18 +92,18 @@ class ModulationBlock(nn.Module):
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(
-        self, tokens: Float[Tensor, "b t_or_1 s d"], coordinates: Coordinates, layout: Layout = ()
+        self, tokens: Float[Tensor, "b t_or_1 s d"], field: Float[Tensor, "b_or_1 t s d"], layout: Layout = ()
     ) -> Float[Tensor, "b t s d"]:
-        if (done := self.apply_packed(tokens, coordinates, layout)) is not None:
+        if (done := self.apply_packed(tokens, field, layout)) is not None:
             return done
         if tokens.shape[1] > 1 and training_operands(self, tokens) is not None:
-            return self._train(attend(self, tokens, layout), None, coordinates, self.scale)
-        return self.finish(self.begin(tokens, layout), coordinates)
+            return self._train(attend(self, tokens, layout), None, field, self.scale)
+        return self.finish(self.begin(tokens, layout), field)
 
     def apply_packed(
         self,
         tokens: Float[Tensor, "b t_or_1 s d"],
-        coordinates: Coordinates,
+        field: Float[Tensor, "b_or_1 t s d"],
         layout: Layout,
         decoder: DecoderWeights | None = None,
     ) -> Float[Tensor, "b t s d_or_c"] | None:
@@ -110,7 +111,7 @@ class ModulationBlock(nn.Module):
         if tokens.shape[1] == 1 or (weights := pack_block(self, tokens)) is None:
             return None
         extra = mix_local(self.local, tokens, layout, weights)
-        return kernels.apply(tokens, *kernels.mix(tokens, weights), self.branch(coordinates), weights, extra, decoder)
+        return kernels.apply(tokens, *kernels.mix(tokens, weights), field, weights, extra, decoder)
 
     def begin(self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = ()) -> Begun:
         if (weights := pack_block(self, tokens)) is not None:
@@ -121,18 +122,18 @@ class ModulationBlock(nn.Module):
             shift = None if self.shift is None else self.shift(attended)
             return Begun(attended, positive_map(self.scale, attended), shift)
 
-    def finish(self, begun: Begun, coordinates: Coordinates) -> Float[Tensor, "b t s d"]:
+    def finish(self, begun: Begun, field: Float[Tensor, "b_or_1 t s d"]) -> Float[Tensor, "b t s d"]:
         tokens, scale, shift = begun
         if (weights := pack_block(self, tokens)) is not None:
-            return kernels.modulate(tokens, scale, self.branch(coordinates), weights)
+            return kernels.modulate(tokens, scale, field, weights)
         if training_operands(self, tokens) is not None:
-            return self._train(tokens, scale, coordinates)
+            return self._train(tokens, scale, field)
         with half_products(tokens):
-            modulated = scale * self.branch(coordinates)
+            modulated = scale * field
             modulated = modulated if shift is None else modulated + shift
             return feed(self, self.modulation_norm(tokens, *update_of(self, self.out, modulated)))
 
-    def _train(self, tokens: Tensor, scale: Tensor | None, coordinates: Coordinates, *own: nn.Module) -> Tensor:
+    def _train(self, tokens: Tensor, scale: Tensor | None, field: Tensor, *own: nn.Module) -> Tensor:
         """What comes after attention, as kernels; `own` computes the scale there if it is not given."""
         weights, eps = learnt(*own, self.out, self.modulation_norm), self.modulation_norm.eps
-        return feed(self, layers.modulation(tokens, scale, self.branch(coordinates), weights, eps))
+        return feed(self, layers.modulation(tokens, scale, field, weights, eps))
