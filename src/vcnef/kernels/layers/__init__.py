@@ -6,7 +6,7 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
                  Q = φ(X Wq + bq),  LN(X + (Q / (Q (k̄ ∘ m))) M + bo + extra)
     modulation   LN(Y + (F ∘ C) W + b),  F = φ(Y Ws + bs), or given with Y for all times at once
     mlp          LN(Z + W₂ act(W₁ Z + b₁) + b₂)
-    residual     LN(Z + U + b), for models too wide for the others
+    residual     LN(Z + U + b), for a norm alone and for models too wide for the others
     gelu         GELU(H + b), for these too
     decoder      W₂ GELU(W₁ LN(Z) + b₁) + b₂
     neighbours   out_i = Σ_k w_k ∘ z_(i + o_k), on grids that go on from their other end
