@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import torch.nn.functional as F
 from einops import einsum, rearrange
@@ -14,6 +13,7 @@ from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.blocks import FeedForward
 from vcnef.nn.fused import decoder_operands, gelu_of_map, learnt, pack_decoder
+from vcnef.nn.local import Layout
 from vcnef.nn.modulation import ModulationBlock
 from vcnef.nn.norms import ResidualNorm
 from vcnef.nn.patches import whole_sides
@@ -43,12 +43,16 @@ class PointDecoder(nn.Module):
 
 
 def decode_after(
-    block: ModulationBlock, decoder: nn.Module, tokens: Float[Tensor, "b t_or_1 s d"], *given: Any
+    block: ModulationBlock,
+    decoder: nn.Module,
+    tokens: Float[Tensor, "b t_or_1 s d"],
+    field: Float[Tensor, "b_or_1 t s d"],
+    layout: Layout,
 ) -> Float[Tensor, "b t s c"] | None:
     """What a decoder of points makes of a block's answer, by one kernel for the end of both; None where none serves."""
     if not isinstance(decoder, PointDecoder) or (weights := pack_decoder(decoder.norm, decoder.mlp, tokens)) is None:
         return None
-    return block.apply_packed(tokens, *given, weights)
+    return block.apply_packed(tokens, field, layout, weights)
 
 
 class PatchDecoder(nn.Module):
