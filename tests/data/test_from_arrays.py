@@ -296,3 +296,21 @@ def test_all_axes_are_periodic_or_none(periodic):
     with pytest.raises(ValueError, match="expected True or False, for all axes together"):
         from_arrays(np.zeros((4, 3, 8, 8, 1)), periodic=periodic)
     assert from_arrays(np.zeros((4, 3, 8, 1)), periodic=np.False_).problem.periodic is False
+
+
+def test_points_that_are_there_twice_draw_a_warning():
+    x = np.linspace(0.0, 1.0, 17)
+    u = np.sin(2 * np.pi * (x + np.arange(6).reshape(2, 3, 1)))[..., None]
+    with pytest.warns(
+        UserWarning, match=r"first and the last points along x .*leave the last ones out.*periodic=False"
+    ):
+        from_arrays(u, x=x)
+    both = u[:, :, :, None] + np.sin(2 * np.pi * np.arange(8) / 8)[:, None]
+    with pytest.warns(UserWarning, match="along y"):
+        from_arrays(both.swapaxes(2, 3))
+    bump = np.exp(-(((x - 0.5) / 0.05) ** 2)) * np.ones((2, 3, 1))
+    # Each point once, a domain that ends, and fields that are flat at both ends.
+    from_arrays(u[:, :, :-1], x=x[:-1])
+    from_arrays(u, x=x, periodic=False)
+    from_arrays(bump[..., None], x=x)
+    from_arrays(np.ones((2, 3, 1, 1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import Tensor
 from vcnef.data.precision import check_digits, check_points_resolved, check_resolved
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import cell_centres
-from vcnef.problem import Problem
+from vcnef.problem import SPACE, Problem
 
 Domain = tuple[tuple[float, float], ...]
 MOST_UNNAMED = 15
@@ -55,6 +56,8 @@ def from_arrays(
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
     names, columns = make_params(by_name(params), len(fields))
     problem = Problem(name or "custom", fields_named, names, domain, make_periodic(periodic))
+    if problem.periodic and (doubt := doubt_ends(fields, len(domain))) is not None:
+        warnings.warn(doubt, UserWarning, stacklevel=2)
     return Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem)
 
 
@@ -118,6 +121,23 @@ def make_periodic(given: Any) -> bool:
     if not isinstance(given, bool | np.bool_ | None):
         raise ValueError(f"periodic is {given!r}; expected True or False, for all axes together.")
     return given is None or bool(given)
+
+
+def doubt_ends(u: Tensor, ndim: int) -> str | None:
+    """Whether a grid that closes on itself seems to have its first points again at its end, in words.
+
+    Fields that are flat there, as far from a wave, say nothing.
+    """
+    scale = float(u.max() - u.min())
+    for axis, name in enumerate(SPACE[:ndim] if u.ndim == 3 + ndim else (), start=2):
+        first, second, last = (u.select(axis, place) for place in (0, min(1, u.shape[axis] - 1), -1))
+        changes = float((second - first).abs().max())
+        if changes > 1e-3 * scale and float((last - first).abs().max()) < 1e-6 * scale:
+            return (
+                f"The first and the last points along {name} hold the same values in all of u. Where a domain closes "
+                "on itself a point is there once: leave the last ones out, of u and of x, or give periodic=False."
+            )
+    return None
 
 
 def noted_periodic(noted: Any) -> bool:

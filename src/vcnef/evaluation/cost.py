@@ -82,7 +82,8 @@ def device_name(device: torch.device) -> str:
     if device.type != "cpu":
         return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
     name = getattr(torch.cpu, "get_capabilities", dict)().get("cpu_name") or platform.processor() or platform.machine()
-    return f"{' '.join(name.split())}, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    return f"{' '.join(name.split())}, {threads} thread{'s' * (threads != 1)}"
 
 
 def together(samples: int, points: int, device: torch.device) -> int:
