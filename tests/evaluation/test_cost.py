@@ -169,5 +169,7 @@ def test_a_time_names_the_processor_and_its_threads(known, monkeypatch):
     monkeypatch.setattr("platform.processor", lambda: "")
     monkeypatch.setattr("platform.machine", lambda: "x86")
     expected = "An abacus" if known else "x86"
-    assert cost_room.device_name(torch.device("cpu")) == f"{expected}, {torch.get_num_threads()} threads"
+    for threads, words in ((1, "1 thread"), (8, "8 threads")):
+        monkeypatch.setattr(torch, "get_num_threads", lambda threads=threads: threads)
+        assert cost_room.device_name(torch.device("cpu")) == f"{expected}, {words}"
     assert cost_room.device_name(torch.device("meta")) == "meta"
