@@ -5,6 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
+from vcnef.kernels.heads_triton import inverse_head_sums, within_heads
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
@@ -12,10 +13,8 @@ from vcnef.kernels.parts_triton import (
     columns,
     dot,
     gelu,
-    head_sums,
     matrix,
     norm,
-    over_heads,
     own_tile,
     positive,
     product,
@@ -26,7 +25,6 @@ from vcnef.kernels.parts_triton import (
     times,
     vector,
     weight,
-    within_heads,
     zeros,
 )
 
@@ -239,8 +237,8 @@ def _attend(
     operands = query.weight.dtype.element_ty
     x = matrix(tokens + row * points * D, point, feature, points, D)
     queries = cast(positive(product(x, query, feature, feature, D, D)), operands)
-    total = head_sums(times(queries, cast(vector(key_mean + row * D, feature, D), operands)), heads, feature, D, HEADS)
-    shares = times(queries, over_heads(1.0 / (total + 1e-6 / points), heads, feature, D, HEADS))
+    weighted = times(queries, cast(vector(key_mean + row * D, feature, D), operands))
+    shares = times(queries, inverse_head_sums(weighted, heads, feature, points, D, HEADS))
     attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
     attended = add(attended, vector(join_bias, feature, D))
     if extra is not None:

@@ -31,12 +31,6 @@ def widths(size):
 
 
 @triton.constexpr_function
-def slots(heads):
-    """Two for each head, and as many as tensor cores take."""
-    return max(16, 1 << (2 * heads - 1).bit_length())
-
-
-@triton.constexpr_function
 def exact(index, size):
     """Whether these parts, or as many more of their length, end where the features do."""
     return size % sum(int(each.shape[0]) for each in index) == 0
@@ -198,12 +192,6 @@ def as_columns(x):
 
 @triton.jit
 @no_type_check
-def within_heads(x, rows, feature, HEAD: tl.constexpr):
-    return [tl.where(rows[:, None] // HEAD == pair[1][None, :] // HEAD, pair[0], 0.0) for pair in pairs(x, feature)]
-
-
-@triton.jit
-@no_type_check
 def dot(x, weight, onto=None):
     """x W in fp32, added to `onto` if given; x is cast to the weight's type."""
     if onto is None:
@@ -222,26 +210,6 @@ def product(x, affine, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr)
     """x W + b in fp32 for those rows and columns of W."""
     wide = dot(x, weight(affine.weight, rows, columns, ROWS, COLUMNS))
     return add(wide, vector(affine.bias, columns, COLUMNS))
-
-
-@triton.jit
-@no_type_check
-def head_sums(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
-    """Σ over the features of each head, twice: a product with ones."""
-    slot = tl.arange(0, slots(HEADS))
-    return dot(x, weight(heads.gather, feature, (slot,), D, slots(HEADS)))[0]
-
-
-@triton.jit
-@no_type_check
-def over_heads(value, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
-    """A head's value for each of its features, by a product too: as the sum of two numbers of half precision, which
-    together have most of it."""
-    slot = tl.arange(0, slots(HEADS))
-    dtype = heads.spread.dtype.element_ty
-    high = value.to(dtype)
-    halves = tl.where((slot < HEADS)[None, :], high, (value - high.to(tl.float32)).to(dtype))
-    return dot((halves,), weight(heads.spread, (slot,), feature, slots(HEADS), D))
 
 
 @triton.jit

@@ -5,15 +5,14 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
+from vcnef.kernels.heads_triton import head_sums, inverse_head_sums, within_heads
 from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm, put_sums
 from vcnef.kernels.parts_triton import (
     add,
     cast,
     columns,
     dot,
-    head_sums,
     matrix,
-    over_heads,
     own_tile,
     positive,
     product,
@@ -24,7 +23,6 @@ from vcnef.kernels.parts_triton import (
     times,
     vector,
     weight,
-    within_heads,
 )
 
 
@@ -54,8 +52,8 @@ def attention(
     at = where * D
     x = matrix(tokens + at, rows, feature, left, D)
     queries = positive(product(x, query, feature, feature, D, D))
-    total = head_sums(times(queries, vector(key_mean + row * D, feature, D)), heads, feature, D, HEADS)
-    weights = times(queries, over_heads(1.0 / (total + 1e-6 / points), heads, feature, D, HEADS))
+    weighted = times(queries, vector(key_mean + row * D, feature, D))
+    weights = times(queries, inverse_head_sums(weighted, heads, feature, points, D, HEADS))
     total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
     total = add(total, vector(join_bias, feature, D))
     if extra is not None:
@@ -103,13 +101,12 @@ def attention_backward(
     x = matrix(tokens + at, rows, feature, left, D)
     queries = positive(product(x, query, feature, feature, D, D))
     mean = vector(key_mean + row * D, feature, D)
-    key_sum = head_sums(times(queries, mean), heads, feature, D, HEADS)
-    inverse_sum = over_heads(1.0 / (key_sum + 1e-6 / points), heads, feature, D, HEADS)
+    inverse_sum = inverse_head_sums(times(queries, mean), heads, feature, points, D, HEADS)
     weights = times(queries, inverse_sum)
     put(normalised + at, weights, rows, feature, left, D)
     back = times(dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D))), inverse_sum)
     # The gradient of the normaliser is the same for all features of a head.
-    shared = over_heads(head_sums(times(back, weights), heads, feature, D, HEADS), heads, feature, D, HEADS)
+    shared = head_sums(times(back, weights), heads, feature, D, HEADS)
     put_sums(mean_sums + program * D, cast(scaled(times(queries, shared), -1.0), operands), feature, D)
     back = add(back, scaled(times(mean, shared), -1.0))
     back = cast(times(back, positive_slope(queries)), operands)

@@ -1,0 +1,59 @@
+"""What kernels do within the heads of an attention; imported only where one of them runs.
+
+A sum over a head is a product with ones, as narrow as there are heads, and what is made of it reaches the head's
+features by a second one. `Heads` in `weights` has both maps.
+"""
+
+from typing import no_type_check
+
+import triton
+import triton.language as tl
+
+from vcnef.kernels.parts_triton import dot, pairs, weight
+
+
+@triton.constexpr_function
+def slots(heads):
+    """Two for each head, and as many as tensor cores take: `padded`, which Triton may not call."""
+    return max(16, 1 << (2 * heads - 1).bit_length())
+
+
+@triton.jit
+@no_type_check
+def within_heads(x, rows, feature, HEAD: tl.constexpr):
+    """x where its row and column are of one head, else zero."""
+    return [tl.where(rows[:, None] // HEAD == pair[1][None, :] // HEAD, pair[0], 0.0) for pair in pairs(x, feature)]
+
+
+@triton.jit
+@no_type_check
+def head_sums(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+    """Σ over its head, for every feature."""
+    return _spread(_gather(x, heads, feature, D, HEADS), heads, feature, D, HEADS)
+
+
+@triton.jit
+@no_type_check
+def inverse_head_sums(x, heads, feature, points, D: tl.constexpr, HEADS: tl.constexpr):
+    """1 / Σ over its head, for every feature, kept from infinity: an attention's normaliser."""
+    return _spread(1.0 / (_gather(x, heads, feature, D, HEADS) + 1e-6 / points), heads, feature, D, HEADS)
+
+
+@triton.jit
+@no_type_check
+def _gather(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+    """Σ over the features of each head, twice."""
+    slot = tl.arange(0, slots(HEADS))
+    return dot(x, weight(heads.gather, feature, (slot,), D, slots(HEADS)))[0]
+
+
+@triton.jit
+@no_type_check
+def _spread(value, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+    """A head's value for each of its features: as the sum of two numbers of half precision, which together have most
+    of it."""
+    slot = tl.arange(0, slots(HEADS))
+    dtype = heads.spread.dtype.element_ty
+    high = value.to(dtype)
+    halves = tl.where((slot < HEADS)[None, :], high, (value - high.to(tl.float32)).to(dtype))
+    return dot((halves,), weight(heads.spread, (slot,), feature, slots(HEADS), D))
