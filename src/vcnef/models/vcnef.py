@@ -120,10 +120,12 @@ class VCNeF(TrajectoryModel):
 
     def query_in_parts(self, latent: Latent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
         """As of every model; but what coordinates alone make is computed for many parts, where samples share it."""
-        shared = t.ndim == len(latent.space) == 1 and self.clocks is None
-        for some in t.split(times * max(1, len(latent.u0) // FEW) if shared else times, dim=-1):
+        if t.ndim > 1 or len(latent.space) > 1 or self.clocks is not None:
+            yield from super().query_in_parts(latent, t, times)
+            return
+        for some in t.split(times * max(1, len(latent.u0) // FEW)):
             fields = list(self._fields(latent, some))
-            for first in range(0, some.shape[-1], times):
+            for first in range(0, len(some), times):
                 yield self._answer(latent, (field[:, first : first + times] for field in fields))
 
     def _fields(self, latent: Latent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t s d"]]:
