@@ -40,6 +40,23 @@ def vcnef(capsys):
 
 
 @pytest.fixture
+def note_parts(monkeypatch):
+    """Has a model note how many times each part has that `predict` asks it for, in the list that is given."""
+
+    def note(model, asked):
+        query = model.query_in_parts
+
+        def noting(*given):
+            for part in query(*given):
+                asked.append(part.shape[1])
+                yield part
+
+        monkeypatch.setattr(model, "query_in_parts", noting)
+
+    return note
+
+
+@pytest.fixture
 def browser(tmp_path):
     """Headless Chromium, where there is one."""
     browsing = run_path(str(Path(__file__).with_name("browsing.py")))

@@ -28,20 +28,11 @@ def test_every_way_of_asking_is_timed(models):
     assert "sequential" in table
 
 
-def test_what_is_asked_in_each_way(models, monkeypatch):
+def test_what_is_asked_in_each_way(models, note_parts):
     """All times of a batch at once, or one at a time; a rollout never in parts."""
     asked = []
-
-    def noting(query):
-        def query_in_parts(*given):
-            for part in query(*given):
-                asked.append(part.shape[1])
-                yield part
-
-        return query_in_parts
-
     for model in models.values():
-        monkeypatch.setattr(model, "query_in_parts", noting(model.query_in_parts))
+        note_parts(model, asked)
     list(measure_speed(models, (3,), samples=2, points=16, batch=2, repeats=1))
     # Warm-up, measurement and (without a GPU) nothing more; sequential asks three times as often.
     assert asked == [3, 3] + [3, 3] + [1] * 6 + [3, 3]

@@ -295,16 +295,9 @@ def test_the_memory_limit_changes_nothing(make_surrogate, make_data):
         np.testing.assert_allclose(surrogate.predict(**ask, memory_limit=limit), whole, rtol=1e-5, atol=1e-6)
 
 
-def test_the_memory_limit_is_kept_in_chunks(make_surrogate, monkeypatch):
+def test_the_memory_limit_is_kept_in_chunks(make_surrogate, note_parts):
     surrogate, asked = make_surrogate(), []
-    query = surrogate.model.query_in_parts
-
-    def noting(*given):
-        for part in query(*given):
-            asked.append(part.shape[1])
-            yield part
-
-    monkeypatch.setattr(surrogate.model, "query_in_parts", noting)
+    note_parts(surrogate.model, asked)
     surrogate.predict(np.ones((1, 8, 1)), np.linspace(0.0, 2.0, 100), {"nu": 0.01}, memory_limit="100kB")
     probe, *chunks = asked
     assert probe == 1
