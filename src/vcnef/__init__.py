@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vcnef.processor import avoid_broken
+
 if TYPE_CHECKING:
     from vcnef import data, metrics, pde, plots
     from vcnef.data import Trajectories, from_arrays, generate, open
@@ -51,6 +53,9 @@ _HOMES = {
     "open": "vcnef.data",
     "solve": "vcnef.pde",
 }
+
+# Before anything of torch is used: it is asked but once.
+avoid_broken()
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
-from vcnef import processor
 from vcnef.kernels.weights import switched_off
-
-processor.avoid_broken()
 
 ONE_PASS = {type(None): "none", nn.ReLU: "relu", nn.GELU: "gelu"}
 """What oneDNN applies to a product before it is written."""
