@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
+from itertools import islice
 from math import prod
 from typing import NamedTuple
 
@@ -16,10 +17,11 @@ from vcnef.checks import check_at_least, check_choice
 from vcnef.models.interface import POINTS_ON_CPU, TrajectoryModel
 from vcnef.nn.attention import ATTENTION
 from vcnef.nn.blocks import Transformer, TransformerBlock
-from vcnef.nn.coordinates import Clocks, Coordinates, FourierCoordinates, LinearCoordinates, PeriodicFeatures
+from vcnef.nn.coordinates import Clocks, Coordinates, FourierCoordinates, Line, LinearCoordinates, PeriodicFeatures
 from vcnef.nn.decoders import PatchDecoder, PointDecoder, decode_after
 from vcnef.nn.encoders import PatchEncoder, PointEncoder
 from vcnef.nn.fused import half_products
+from vcnef.nn.linear import only_values_matter
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.modulation import Begun, CoordinateBranch, ModulationBlock
 from vcnef.nn.patches import apart, interleaved, together
@@ -40,7 +42,7 @@ class Latent(NamedTuple):
 
     u0: Float[Tensor, "b *x c"]
     params: Float[Tensor, "b p"] | None
-    tokens: Begun
+    tokens: Begun | Line
     space: Float[Tensor, "_ s d"]
     layout: Layout
     grids: tuple[int, ...]
@@ -112,8 +114,15 @@ class VCNeF(TrajectoryModel):
             params = params if params is None else params.repeat_interleave(several, 0)
         layout, points = self.encoder.layout(u0.shape[1:-1]), self.features(grid)
         tokens = self.blocks(self.encoder(u0, points, params), layout)
-        begun = self.modulations[0].begin(tokens.unsqueeze(1), layout)
-        return Latent(u0, params, begun, self.coordinates.encode_space(points), layout, grids)
+        space = self.coordinates.encode_space(points)
+        begun = self.modulations[0].begin(tokens.unsqueeze(1), layout, self._line(space))
+        return Latent(u0, params, begun, space, layout, grids)
+
+    def _line(self, space: Float[Tensor, "_ s d"]) -> Line | None:
+        """MLP(C) of the first modulation block as a function of t, where it is a straight line."""
+        if self.clocks is not None or not only_values_matter():
+            return None
+        return self.modulations[0].branch.along(self.coordinates.line(space))
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         return self._answer(latent, self._fields(latent, t))
@@ -128,17 +137,19 @@ class VCNeF(TrajectoryModel):
             for first in range(0, len(some), times):
                 yield self._answer(latent, (field[:, first : first + times] for field in fields))
 
-    def _fields(self, latent: Latent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t s d"]]:
-        """MLP(C) of each modulation block, one after the other."""
+    def _fields(self, latent: Latent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:
+        """MLP(C) of each modulation block, one after the other; for a first one that has become a line, the times."""
         t = t.repeat_interleave(prod(latent.grids), 0) if t.ndim == 2 else t.unsqueeze(0)
+        if straight := isinstance(latent.tokens, Line):
+            yield t
         time = self.coordinates.encode_time(t)
         time = time if self.clocks is None else time + self.clocks(t, latent.params)
-        for modulation in self.modulations:
-            with half_products(latent.tokens.tokens):
+        for modulation in islice(self.modulations, int(straight), None):
+            with half_products(latent.space):
                 field = modulation.branch(Coordinates(time, latent.space))
             yield field
 
-    def _answer(self, latent: Latent, fields: Iterator[Float[Tensor, "b_or_1 t s d"]]) -> Float[Tensor, "b t *x c"]:
+    def _answer(self, latent: Latent, fields: Iterator[Float[Tensor, "b_or_1 t *sd"]]) -> Float[Tensor, "b t *x c"]:
         first, *others = self.modulations
         tokens = first.finish(latent.tokens, next(fields))
         for modulation in others[:-1]:

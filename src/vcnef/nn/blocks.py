@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from vcnef.kernels import modulation as kernels
 from vcnef.nn.fused import (
     attend_and_norm,
+    drops,
     gelu_of_map,
     half_precision,
     half_products,
@@ -105,7 +106,7 @@ def update_of(
 ) -> tuple[Float[Tensor, "*b s d"], Float[Tensor, " d"] | None]:
     """What a layer adds to a residual, and its last bias if the kernel of the norm is to add that: it has the gradient
     at hand, of which another kernel would read all tokens again."""
-    if half_precision(x) is None or (block.training and not isinstance(block.dropout, nn.Identity)):
+    if half_precision(x) is None or drops(block):
         return block.dropout(layer(x)), None
     return layer.unbiased(x), layer.bias
 

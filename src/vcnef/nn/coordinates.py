@@ -28,6 +28,13 @@ class Coordinates(NamedTuple):
     space: Float[Tensor, "b_or_1 s d"]
 
 
+class Line(NamedTuple):
+    """What is a straight line in t: start + t · slope."""
+
+    start: Float[Tensor, "*b s d"]
+    slope: Float[Tensor, "*b d"]
+
+
 class PeriodicFeatures(nn.Module):
     """x ↦ (sin 2πk x/L, cos 2πk x/L) for k = 1 … `frequencies` and every axis, of length L: smooth across the edges.
 
@@ -68,6 +75,10 @@ class LinearCoordinates(nn.Module):
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         with unrounded(t):
             return F.linear(self.pace * t.unsqueeze(-1), self.linear.weight[:, :1])
+
+    def line(self, space: Float[Tensor, "b s d"]) -> Line:
+        """c as a function of t."""
+        return Line(space, self.pace * self.linear.weight[:, 0])
 
 
 class Clocks(nn.Module):
@@ -120,6 +131,9 @@ class FourierCoordinates(nn.Module):
 
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         return F.pad(sinusoidal(self.pace * t, self.half), (0, self.half))
+
+    def line(self, space: Float[Tensor, "b s d"]) -> None:
+        """c is none: it has sines of t."""
 
 
 class LearnableFourier(nn.Module):

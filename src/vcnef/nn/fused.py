@@ -95,8 +95,12 @@ def cpu_operands() -> tuple[torch.dtype, ...]:
 
 def _served(block: nn.Module, tokens: Tensor) -> bool:
     ours = isinstance(block.attention, LinearAttention) and getattr(block, "shift", None) is None
-    still = not block.training or isinstance(block.dropout, nn.Identity)
-    return ours and still and type(block.mlp[1]) in ACTIVATIONS and usable(tokens, block.attention.heads)
+    return ours and not drops(block) and type(block.mlp[1]) in ACTIVATIONS and usable(tokens, block.attention.heads)
+
+
+def drops(block: nn.Module) -> bool:
+    """Whether a part of what layers add to tokens is left out at random."""
+    return block.training and not isinstance(block.dropout, nn.Identity)
 
 
 def learnt(*modules: nn.Module) -> list[Tensor]:

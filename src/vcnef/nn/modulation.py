@@ -13,8 +13,8 @@ from vcnef.kernels import layers
 from vcnef.kernels import modulation as kernels
 from vcnef.kernels.weights import DecoderWeights
 from vcnef.nn.blocks import Activation, FeedForward, attend, feed, update_of
-from vcnef.nn.coordinates import Coordinates
-from vcnef.nn.fused import half_products, learnt, mix_local, pack_block, training_operands
+from vcnef.nn.coordinates import Coordinates, Line
+from vcnef.nn.fused import drops, half_products, learnt, mix_local, pack_block, training_operands
 from vcnef.nn.linear import Linear, positive_map
 from vcnef.nn.local import Layout, LocalMix
 from vcnef.nn.norms import ResidualNorm
@@ -44,6 +44,13 @@ class CoordinateBranch(nn.Module):
         field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
         return field if self.residual is None else field + self.residual(F.gelu(field))
 
+    def along(self, coordinates: Line | None) -> Line | None:
+        """MLP(C) of a straight line C, if it is one too."""
+        if coordinates is None or self.residual is not None or not isinstance(self.project, nn.Identity):
+            return None
+        with unrounded(coordinates.start):
+            return Line(self.lift(coordinates.start), F.linear(coordinates.slope, self.lift.weight))
+
 
 class Begun(NamedTuple):
     """A modulation block as far as no query time matters: z after its attention, σ(z W'), and the shift if any."""
@@ -61,7 +68,9 @@ class ModulationBlock(nn.Module):
 
     The time axis of `tokens` may have size one, as it has before the first block: `begin` then computes attention and
     scale once, not once per query time, and `finish` lets them meet the times where they multiply the coordinates. What
-    `branch` makes of these, MLP(C), is given as `field`, since many calls may share it.
+    `branch` makes of these, MLP(C), is given as `field`, since many calls may share it. Where MLP(C) is a straight line
+    in t, as in the authors' release in 1D, so is z + W (σ(z W') ∘ MLP(C)): `begin` computes that line then, and the
+    times are all that `finish` needs to follow it.
 
     Where a GPU is there, fused kernels do all of it when `predict` has chosen a precision or when the block trains in
     half precision; tokens then come out in the type of their operands.
@@ -113,16 +122,33 @@ class ModulationBlock(nn.Module):
         extra = mix_local(self.local, tokens, layout, weights)
         return kernels.apply(tokens, *kernels.mix(tokens, weights), field, weights, extra, decoder)
 
-    def begin(self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = ()) -> Begun:
+    def begin(
+        self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = (), line: Line | None = None
+    ) -> Begun | Line:
+        """`line` is MLP(C) as a function of t, which is for those who do not differentiate."""
         if (weights := pack_block(self, tokens)) is not None:
             extra = mix_local(self.local, tokens, layout, weights)
-            return Begun(*kernels.attend(tokens, *kernels.mix(tokens, weights), weights, extra))
+            found = kernels.attend(tokens, *kernels.mix(tokens, weights), weights, extra, line)
+            return Begun(*found) if line is None else Line(*found)
         with half_products(tokens):
             attended = attend(self, tokens, layout)
             shift = None if self.shift is None else self.shift(attended)
-            return Begun(attended, positive_map(self.scale, attended), shift)
+            begun = Begun(attended, positive_map(self.scale, attended), shift)
+            # What dropout leaves out is another part at every time.
+            return begun if line is None or drops(self) else self._straighten(begun, line)
 
-    def finish(self, begun: Begun, field: Float[Tensor, "b_or_1 t s d"]) -> Float[Tensor, "b t s d"]:
+    def _straighten(self, begun: Begun, line: Line) -> Line:
+        tokens, scale, shift = begun
+        modulated = scale * line.start.unsqueeze(1)
+        modulated = modulated if shift is None else modulated + shift
+        return Line(tokens + self.out(modulated), self.out.unbiased(scale * line.slope))
+
+    def finish(
+        self, begun: Begun | Line, field: Float[Tensor, "b_or_1 t s d"] | Float[Tensor, "b_or_1 t"]
+    ) -> Float[Tensor, "b t s d"]:
+        """`field` is MLP(C), or the times alone where `begun` is a line."""
+        if isinstance(begun, Line):
+            return self._follow(begun, field)
         tokens, scale, shift = begun
         if (weights := pack_block(self, tokens)) is not None:
             return kernels.modulate(tokens, scale, field, weights)
@@ -132,6 +158,12 @@ class ModulationBlock(nn.Module):
             modulated = scale * field
             modulated = modulated if shift is None else modulated + shift
             return feed(self, self.modulation_norm(tokens, *update_of(self, self.out, modulated)))
+
+    def _follow(self, line: Line, t: Float[Tensor, "b_or_1 t"]) -> Float[Tensor, "b t s d"]:
+        if (weights := pack_block(self, line.start)) is not None:
+            return kernels.modulate_line(*line, t, weights)
+        with half_products(line.start):
+            return feed(self, self.modulation_norm(line.start, t[..., None, None] * line.slope))
 
     def _train(self, tokens: Tensor, scale: Tensor | None, field: Tensor, *own: nn.Module) -> Tensor:
         """What comes after attention, as kernels; `own` computes the scale there if it is not given."""
