@@ -92,13 +92,13 @@ def attention_backward(
     operands = query.weight.dtype.element_ty
     where = row * points + first
     at = where * D
-    x = matrix(tokens + at, rows, feature, left, D)
     total = norm_backward(
         grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 5 * D, rows, left, feature, D
     )
     total = cast(total, operands)
     put(grad_total + at, total, rows, feature, left, D)
 
+    x = matrix(tokens + at, rows, feature, left, D)
     queries = positive(product(x, query, feature, feature, D, D))
     mean = vector(key_mean + row * D, feature, D)
     inverse_sum = inverse_head_sums(times(queries, mean), heads, feature, points, D, HEADS)
@@ -175,8 +175,6 @@ def keys_backward(
     at = (row * points + first) * D
     operands = tokens.dtype.element_ty
     x = matrix(tokens + at, rows, feature, left, D)
-    total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)
-    query_grad = matrix(grad_maps + 2 * at, rows, feature, left, D, 2)
     gram = weight(grad_gram + row * D * D, feature, feature, D, D)
     key_weight = weight(key.weight, feature, feature, D, D)
     keys = positive(add(dot(x, key_weight), vector(key.bias, feature, D)))
@@ -186,7 +184,9 @@ def keys_backward(
     back = [tl.where((rows < left)[:, None], each, 0.0).to(operands) for each in back]
     put(grad_maps + 2 * at + D, back, rows, feature, left, D, 2)
     put_sums(token_sums + program * 5 * D + 4 * D, back, feature, D)
-    total = dot(query_grad, reverse(weight(query_weight, feature, feature, D, D)), total)
+    total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)
+    query_back = reverse(weight(query_weight, feature, feature, D, D))
+    total = dot(matrix(grad_maps + 2 * at, rows, feature, left, D, 2), query_back, total)
     total = dot(back, reverse(key_weight), total)
     total = dot(keys, gram, total)
     put(grad_tokens + at, total, rows, feature, left, D)

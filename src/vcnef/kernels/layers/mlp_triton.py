@@ -83,12 +83,12 @@ def mlp_backward(
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
     operands = widen.weight.dtype.element_ty
     at = start * D
-    x = matrix(tokens + at, rows, feature, left, D)
     total = norm_backward(
         grad + at, standard + at, inverse + start, layer_norm, token_sums + program * 3 * D, rows, left, feature, D
     )
     grad_operand = cast(total, operands)
     put(grad_out + at, grad_operand, rows, feature, left, D)
+    x = matrix(tokens + at, rows, feature, left, D)
     for first in range(0, HIDDEN, BLOCK_H):
         chunk = (first + tl.arange(0, BLOCK_H),)
         widening = weight(widen.weight, feature, chunk, D, HIDDEN)

@@ -97,8 +97,6 @@ def modulation_backward(
     at = where * D
     token_at = ((row // frames) * points + first) * D if factor is not None else at
     field_at = ((row % frames) * points + first) * D if SHARED_FIELD else at
-    y = matrix((tokens if factor is None else factor) + token_at, rows, feature, left, D)
-    c = matrix(field + field_at, rows, feature, left, D)
     total = norm_backward(
         grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 4 * D, rows, left, feature, D
     )
@@ -106,10 +104,11 @@ def modulation_backward(
     put(grad_total + at, total_operand, rows, feature, left, D)
     back = dot(total_operand, reverse(weight(out_map.weight, feature, feature, D, D)))
 
-    c = cast(c, tl.float32)
+    c = cast(matrix(field + field_at, rows, feature, left, D), tl.float32)
     if factor is not None:
-        f = cast(y, tl.float32)
+        f = cast(matrix(factor + token_at, rows, feature, left, D), tl.float32)
     else:
+        y = matrix(tokens + token_at, rows, feature, left, D)
         scaling = weight(scale.weight, feature, feature, D, D)
         f = positive(add(dot(y, scaling), vector(scale.bias, feature, D)))
     put(modulated + at, times(f, c), rows, feature, left, D)
