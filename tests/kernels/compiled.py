@@ -21,10 +21,6 @@ weights, tokens, field = case.weights(torch.float16), case.tokens.half(), case.f
 mixed = modulation.mix(tokens, weights)
 modulation.transform(tokens, *mixed, weights, tokens)
 modulation.modulate(*modulation.attend(tokens, *mixed, weights), field, weights)
-once = tokens[:, :1]
-modulation.modulate_line(
-    *modulation.attend(once, *modulation.mix(once, weights), weights, None, case.line), torch.rand(1, 3), weights
-)
 shapes = {"norm": (96,), "first": (96, 96), "second": (2, 96)}
 parts = {name: (torch.ones(shape), torch.ones(shape[0])) for name, shape in shapes.items()}
 decoder = DecoderWeights.pack(torch.float16, eps=1e-5, **parts)

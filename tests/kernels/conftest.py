@@ -3,7 +3,7 @@ import torch
 
 from vcnef.kernels.weights import BlockWeights
 from vcnef.nn.attention import LinearAttention
-from vcnef.nn.coordinates import Coordinates, Line
+from vcnef.nn.coordinates import Coordinates
 from vcnef.nn.fused import block_weights
 from vcnef.nn.modulation import CoordinateBranch, ModulationBlock
 
@@ -24,7 +24,6 @@ class Case:
         shapes = (leading, times, width), (leading, points, width)
         self.coordinates = Coordinates(*(torch.randn(shape, device=device) for shape in shapes))
         self.extra = torch.randn_like(self.tokens)
-        self.line = Line(torch.randn_like(self.coordinates.space), torch.randn(width, device=device))
 
     @property
     def field(self):

@@ -21,11 +21,11 @@ def linear(inputs, outputs):
     return torch.randn(outputs, inputs) / inputs**0.5, 0.3 * torch.randn(outputs)
 
 
-def close(found, expected, dtype, most=1e-3):
+def close(found, expected, dtype):
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
     change = float((found.float() - expected.float()).norm() / expected.float().norm())
-    assert change < (1e-6 if dtype == torch.float32 else most), (change, dtype)
+    assert change < (1e-6 if dtype == torch.float32 else 1e-3), (change, dtype)
 
 
 cases = (
@@ -57,13 +57,8 @@ for width, heads, points, fields, activation, dtype, between in cases:
     close(kernels.modulate(*given, tiling), plain.modulate(*given), dtype)
     given = tokens, *mixed, weights, extra
     close(kernels.transform(*given, tiling), plain.transform(*given), dtype)
-    line = torch.randn(fields, points, width), torch.randn(width)
-    for each in (None, line):
-        pairs = zip(kernels.attend(*given, each, tiling), plain.attend(*given, each), strict=True)
-        for found, expected in pairs:
-            close(found, expected, dtype)
-    given = tokens[:, :1], extra[:, :1], torch.rand(fields, 3), weights
-    close(kernels.modulate_line(*given, tiling), plain.modulate_line(*given), dtype)
+    for found, expected in zip(kernels.attend(*given, tiling), plain.attend(*given), strict=True):
+        close(found, expected, dtype)
     close(kernels.decode(tokens, decoder, tiling), plain.decode(tokens, decoder), dtype)
 
 for sides, periodic in product(((20,), (3,), (4, 5), (2, 3, 3)), (True, False)):
@@ -73,9 +68,8 @@ for sides, periodic in product(((20,), (3,), (4, 5), (2, 3, 3)), (True, False)):
     close(mix_neighbours(*given), plain.mix_neighbours(*given), torch.float16)
 
 fused.usable = lambda tokens, heads=1: True
-for sides, patches, variant in ((10,), (), "paper"), ((10,), (), "release"), ((4, 6), (2,), "paper"):
+for sides, patches in ((10,), ()), ((4, 6), (2,)):
     sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1, "sides": sides, "patches": patches}
-    sizes["variant"] = variant
     model = vcnef.build("vcnef", ndim=len(sides), channels=1, **sizes)
     for name, parameter in model.named_parameters():
         if name.endswith("local.weight"):
@@ -84,4 +78,4 @@ for sides, patches, variant in ((10,), (), "paper"), ((10,), (), "release"), ((4
     expected = model(*inputs).detach()
     found = model.predict(*inputs, precision="fp16")
     assert not torch.equal(found, expected)
-    close(found, expected, torch.float16, 2e-3)
+    close(found, expected, torch.float16)

@@ -48,18 +48,6 @@ def test_first_block_starts_from_attended_tokens_and_scale(make_case, shared):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("shared", [True, False])
-def test_a_field_that_is_a_line_in_t_is_followed(make_case, shared):
-    case = make_case(48, 2, 33, nn.ReLU, shared=shared)
-    tokens, weights = case.tokens[:, :1], case.weights()
-    (start, slope), t = case.line, torch.rand(1 if shared else 2, 3)
-    field = start.unsqueeze(1) + t[..., None, None] * slope
-    parts = plain.attend(tokens, *plain.mix(tokens, weights), weights, None, case.line)
-    found = plain.modulate_line(*parts, t, weights)
-    torch.testing.assert_close(found, case.block(tokens, field), rtol=1e-5, atol=1e-5)
-
-
-@torch.no_grad()
 def test_extra_joins_the_attention(make_case):
     case = make_case(16, 2, 7, nn.ReLU)
     weights = case.weights()

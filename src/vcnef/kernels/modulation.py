@@ -5,15 +5,12 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
     mix        K = φ(X Wk + bk),  k̄ = mean K,  M = ((KᵀX/s Wv + k̄ bvᵀ) ∘ m) Wo
     attend     Q = φ(X Wq + bq),  Y = LN(X + (Q / (Q (k̄ ∘ m))) M + bo),  F = φ(Y Ws + bs)
     modulate   Z = LN(Y + (F ∘ C) W + b),  LN(Z + W₂ act(W₁ Z + b₁) + b₂)
-               and where C = S + t a,  Z = LN(Q + t P)  with  Q = Y + (F ∘ S) W + b,  P = (F ∘ a) W
     apply      attend and modulate in one, what `mix` leaves of a modulation block
     transform  the same of a transformer block, whose Z is Y
     decode     W₂ GELU(W₁ LN(X) + b₁) + b₂
 
 k̄ and M are means where the attention has sums: the quotient is the same, and fp16 holds it for any number of tokens.
-The first modulation block attends once for all times, so there `attend` and `modulate` are two, and where C is a
-straight line in t, `attend` gives Q and P. W₁ Z could be made of lines as well, Q W₁ and P W₁; but to read these, which
-are eight times as wide as tokens, for every time takes longer than the product.
+The first modulation block attends once for all times, so there `attend` and `modulate` are two.
 """
 
 from __future__ import annotations
@@ -71,27 +68,24 @@ def attend(
     key_mean: Float[Tensor, "b t d"],
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
-    line: tuple[Float[Tensor, "b_or_1 s d"], Float[Tensor, " d"]] | None = None,
     tiling: Tiling | None = None,
 ) -> tuple[Float[Tensor, "b t s d"], Float[Tensor, "b t s d"]]:
-    """Y and F, or with S and a of a line Q and P, in the operands' type; `extra` joins the attention's output."""
+    """Y and F in the operands' type; `extra` joins the attention's output."""
     from vcnef.kernels import modulation_triton as kernels
 
     batch, times, points, width = tokens.shape
     tiling = tiling or first_for(width, APPLY_TILINGS, points)
     tokens = tokens.contiguous()
-    found = tuple(torch.empty_like(tokens, dtype=weights.operands) for _ in range(2))
-    start, slope = (None, None) if line is None else (each.contiguous() for each in line)
+    attended, factor = (torch.empty_like(tokens, dtype=weights.operands) for _ in range(2))
     with torch.cuda.device_of(tokens):
         kernels.attend[(batch * times * -(-points // tiling.tokens),)](
-            *(tokens, mixing, key_mean, None if extra is None else extra.contiguous(), start, slope, *found),
+            *(tokens, mixing, key_mean, None if extra is None else extra.contiguous(), attended, factor),
             *(weights.query, _heads(tokens, weights), weights.join.bias, weights.attention_norm),
-            *(weights.scale, weights.out, times, points, weights.eps),
+            *(weights.scale, points, weights.eps),
             HEADS=weights.heads,
-            SHARED_LINE=line is not None and len(start) == 1,
             **_sizes(width, tiling),
         )
-    return found
+    return attended, factor
 
 
 def apply(
@@ -118,17 +112,6 @@ def modulate(
 ) -> Float[Tensor, "b t s d"]:
     """The part of a block after attention and scale, in the operands' type."""
     return _launch(attended, None, scale, None, field, weights, tiling)
-
-
-def modulate_line(
-    start: Float[Tensor, "b 1 s d"],
-    slope: Float[Tensor, "b 1 s d"],
-    t: Float[Tensor, "b_or_1 t"],
-    weights: BlockWeights,
-    tiling: Tiling | None = None,
-) -> Float[Tensor, "b t s d"]:
-    """The same from Q and P."""
-    return _launch(start, None, slope, None, t, weights, tiling)
 
 
 def transform(
@@ -180,8 +163,7 @@ def _launch(
     times, hidden = own_times if field is None else field.shape[1], len(weights.widen.bias)
     tiling = tiling or first_for(width, MODULATE_TILINGS if mixing is None else APPLY_TILINGS, points)
     tokens, key_mean_or_scale = tokens.contiguous(), key_mean_or_scale.contiguous()
-    straight = field is not None and field.ndim == 2
-    field = field if field is None else field.to(torch.float32 if straight else weights.operands).contiguous()
+    field = field if field is None else field.to(weights.operands).contiguous()
     extra = extra if extra is None else extra.contiguous()
     channels, dtype = (width, weights.operands) if decoder is None else (decoder.channels, torch.float32)
     out = tokens.new_empty(batch, times, points, channels, dtype=dtype)
@@ -198,7 +180,6 @@ def _launch(
             GELU=weights.activation == "gelu",
             ATTEND=mixing is not None,
             MODULATE=field is not None,
-            STRAIGHT=straight,
             ONE_TIME=own_times == 1,
             SHARED_FIELD=field is not None and field.shape[0] == 1,
             BLOCK_H=min(tiling.hidden, padded(hidden)),

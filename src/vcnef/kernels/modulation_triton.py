@@ -81,15 +81,13 @@ def mix(
     tl.store(key_mean + row * D + whole, key_sum, mask=whole < D)
 
 
-@triton.jit(do_not_specialize=["frames", "points", "eps"])
+@triton.jit(do_not_specialize=["points", "eps"])
 @no_type_check
 def attend(
     tokens,
     mixing,
     key_mean,
     extra,
-    line_start,
-    line_slope,
     attended,
     factor,
     query,
@@ -97,17 +95,13 @@ def attend(
     join_bias,
     attention_norm,
     scale,
-    out_map,
-    frames,
     points,
     eps,
     HEADS: tl.constexpr,
-    SHARED_LINE: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """One program per sample, time and tile of tokens: Y and F of a block whose times are still one, or with a line
-    Q and P."""
+    """One program per sample, time and tile of tokens: Y and F of a block whose times are still one."""
     row, first = own_tile(points, BLOCK_S)
     point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
@@ -115,14 +109,8 @@ def attend(
         tokens, mixing, key_mean, extra, query, heads, join_bias, attention_norm, row, point, points, eps, feature,
         D, HEADS,
     )  # fmt: skip
-    f = positive(product(y, scale, feature, feature, D, D))
-    if line_start is not None:
-        line_row = 0 if SHARED_LINE else row // frames
-        branch = matrix(line_start + line_row * points * D, point, feature, points, D)
-        out_weight = weight(out_map.weight, feature, feature, D, D)
-        y = add(dot(times(f, branch), out_weight, y), vector(out_map.bias, feature, D))
-        f = dot(times(f, vector(line_slope, feature, D)), out_weight)
     put(attended + row * points * D, y, point, feature, points, D)
+    f = positive(product(y, scale, feature, feature, D, D))
     put(factor + row * points * D, f, point, feature, points, D)
 
 
@@ -156,15 +144,13 @@ def apply(
     GELU: tl.constexpr,
     ATTEND: tl.constexpr,
     MODULATE: tl.constexpr,
-    STRAIGHT: tl.constexpr,
     ONE_TIME: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
     BLOCK_H: tl.constexpr,
 ):
     """One program per sample, time and tile of tokens. ATTEND: `tokens` are the block's inputs; otherwise they are Y,
-    and `key_mean_or_scale` is F, or Q and P if STRAIGHT, where `field` has the times. Without MODULATE it is a
-    transformer block. With a decoder, `out` are its fields."""
+    and `key_mean_or_scale` is F. Without MODULATE it is a transformer block. With a decoder, `out` are its fields."""
     row, first = own_tile(points, BLOCK_S)
     point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
@@ -187,14 +173,9 @@ def apply(
         else:
             factor = cast(matrix(key_mean_or_scale + tokens_row * points * D, point, feature, points, D), tl.float32)
         field_row = row % frames if SHARED_FIELD else row
-        z = cast(z, tl.float32)
-        if STRAIGHT:
-            z = add(z, scaled(factor, tl.load(field + field_row)))
-        else:
-            branch = matrix(field + field_row * points * D, point, feature, points, D)
-            z = dot(times(factor, branch), weight(out_map.weight, feature, feature, D, D), z)
-            z = add(z, vector(out_map.bias, feature, D))
-        z = norm(z, modulation_norm, feature, eps, D)
+        branch = matrix(field + field_row * points * D, point, feature, points, D)
+        z = dot(times(factor, branch), weight(out_map.weight, feature, feature, D, D), cast(z, tl.float32))
+        z = norm(add(z, vector(out_map.bias, feature, D)), modulation_norm, feature, eps, D)
 
     z_operand = cast(z, operands)
     z = add(z, vector(narrow.bias, feature, D))

@@ -35,15 +35,9 @@ def attend(
     key_mean: Float[Tensor, "b t d"],
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
-    line: tuple[Float[Tensor, "b_or_1 s d"], Float[Tensor, " d"]] | None = None,
 ) -> tuple[Float[Tensor, "b t s d"], Float[Tensor, "b t s d"]]:
     attended = _attend(tokens, mixing, key_mean, weights, extra)
-    scale = _positive(_affine(attended, weights.scale))
-    if line is not None:
-        start, slope = line
-        attended = attended + _affine(scale * start.unsqueeze(1), weights.out)
-        scale = (scale * slope) @ weights.out.weight.float()
-    return attended.to(weights.operands), scale.to(weights.operands)
+    return attended.to(weights.operands), _positive(_affine(attended, weights.scale)).to(weights.operands)
 
 
 def apply(
@@ -68,16 +62,6 @@ def modulate(
 ) -> Float[Tensor, "b t s d"]:
     modulated = _affine(scale.float() * field.float(), weights.out)
     return _finish(_norm(attended.float() + modulated, weights.modulation_norm, weights.eps), weights)
-
-
-def modulate_line(
-    start: Float[Tensor, "b 1 s d"],
-    slope: Float[Tensor, "b 1 s d"],
-    t: Float[Tensor, "b_or_1 t"],
-    weights: BlockWeights,
-) -> Float[Tensor, "b t s d"]:
-    tokens = start.float() + t[..., None, None] * slope.float()
-    return _finish(_norm(tokens, weights.modulation_norm, weights.eps), weights)
 
 
 def transform(

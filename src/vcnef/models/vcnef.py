@@ -115,14 +115,10 @@ class VCNeF(TrajectoryModel):
         layout, points = self.encoder.layout(u0.shape[1:-1]), self.features(grid)
         tokens = self.blocks(self.encoder(u0, points, params), layout)
         space = self.coordinates.encode_space(points)
-        begun = self.modulations[0].begin(tokens.unsqueeze(1), layout, self._line(space))
+        straight = self.clocks is None and only_values_matter()
+        coordinates = self.coordinates.line(space) if straight else None
+        begun = self.modulations[0].begin(tokens.unsqueeze(1), layout, coordinates)
         return Latent(u0, params, begun, space, layout, grids)
-
-    def _line(self, space: Float[Tensor, "_ s d"]) -> Line | None:
-        """MLP(C) of the first modulation block as a function of t, where it is a straight line."""
-        if self.clocks is not None or not only_values_matter():
-            return None
-        return self.modulations[0].branch.along(self.coordinates.line(space))
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         return self._answer(latent, self._fields(latent, t))

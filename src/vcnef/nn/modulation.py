@@ -123,19 +123,20 @@ class ModulationBlock(nn.Module):
         return kernels.apply(tokens, *kernels.mix(tokens, weights), field, weights, extra, decoder)
 
     def begin(
-        self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = (), line: Line | None = None
+        self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = (), coordinates: Line | None = None
     ) -> Begun | Line:
-        """`line` is MLP(C) as a function of t, which is for those who do not differentiate."""
+        """`coordinates` are C if that is a straight line in t, from those who will not differentiate."""
         if (weights := pack_block(self, tokens)) is not None:
+            # No line: a kernel that follows it is no faster, and to make it takes time as well.
             extra = mix_local(self.local, tokens, layout, weights)
-            found = kernels.attend(tokens, *kernels.mix(tokens, weights), weights, extra, line)
-            return Begun(*found) if line is None else Line(*found)
+            return Begun(*kernels.attend(tokens, *kernels.mix(tokens, weights), weights, extra))
         with half_products(tokens):
             attended = attend(self, tokens, layout)
             shift = None if self.shift is None else self.shift(attended)
             begun = Begun(attended, positive_map(self.scale, attended), shift)
             # What dropout leaves out is another part at every time.
-            return begun if line is None or drops(self) else self._straighten(begun, line)
+            line = None if drops(self) else self.branch.along(coordinates)
+            return begun if line is None else self._straighten(begun, line)
 
     def _straighten(self, begun: Begun, line: Line) -> Line:
         tokens, scale, shift = begun
@@ -148,7 +149,8 @@ class ModulationBlock(nn.Module):
     ) -> Float[Tensor, "b t s d"]:
         """`field` is MLP(C), or the times alone where `begun` is a line."""
         if isinstance(begun, Line):
-            return self._follow(begun, field)
+            with half_products(begun.start):
+                return feed(self, self.modulation_norm(begun.start, field[..., None, None] * begun.slope))
         tokens, scale, shift = begun
         if (weights := pack_block(self, tokens)) is not None:
             return kernels.modulate(tokens, scale, field, weights)
@@ -158,12 +160,6 @@ class ModulationBlock(nn.Module):
             modulated = scale * field
             modulated = modulated if shift is None else modulated + shift
             return feed(self, self.modulation_norm(tokens, *update_of(self, self.out, modulated)))
-
-    def _follow(self, line: Line, t: Float[Tensor, "b_or_1 t"]) -> Float[Tensor, "b t s d"]:
-        if (weights := pack_block(self, line.start)) is not None:
-            return kernels.modulate_line(*line, t, weights)
-        with half_products(line.start):
-            return feed(self, self.modulation_norm(line.start, t[..., None, None] * line.slope))
 
     def _train(self, tokens: Tensor, scale: Tensor | None, field: Tensor, *own: nn.Module) -> Tensor:
         """What comes after attention, as kernels; `own` computes the scale there if it is not given."""
