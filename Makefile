@@ -7,8 +7,9 @@ BIN := .venv/bin
 demo: .venv/installed
 	$(BIN)/vcnef demo --out demo
 
+# A process per core with one thread each: most tests are Python's own time.
 test: .venv/developed lint
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 lint: .venv/developed
 	$(BIN)/ruff check .
