@@ -115,7 +115,7 @@ class VCNeF(TrajectoryModel):
         layout, points = self.encoder.layout(u0.shape[1:-1]), self.features(grid)
         tokens = self.blocks(self.encoder(u0, points, params), layout)
         space = self.coordinates.encode_space(points)
-        straight = self.clocks is None and only_values_matter()
+        straight = self.modulations[0].branch.straight and self.clocks is None and only_values_matter()
         coordinates = self.coordinates.line(space) if straight else None
         begun = self.modulations[0].begin(tokens.unsqueeze(1), layout, coordinates)
         return Latent(u0, params, begun, space, layout, grids)

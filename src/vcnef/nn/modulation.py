@@ -44,10 +44,13 @@ class CoordinateBranch(nn.Module):
         field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
         return field if self.residual is None else field + self.residual(F.gelu(field))
 
-    def along(self, coordinates: Line | None) -> Line | None:
-        """MLP(C) of a straight line C, if it is one too."""
-        if coordinates is None or self.residual is not None or not isinstance(self.project, nn.Identity):
-            return None
+    @property
+    def straight(self) -> bool:
+        """Whether a straight line C stays one."""
+        return self.residual is None and isinstance(self.project, nn.Identity)
+
+    def along(self, coordinates: Line) -> Line:
+        """MLP(C) of a straight line C that stays one."""
         with unrounded(coordinates.start):
             return Line(self.lift(coordinates.start), F.linear(coordinates.slope, self.lift.weight))
 
@@ -125,7 +128,7 @@ class ModulationBlock(nn.Module):
     def begin(
         self, tokens: Float[Tensor, "b t_or_1 s d"], layout: Layout = (), coordinates: Line | None = None
     ) -> Begun | Line:
-        """`coordinates` are C if that is a straight line in t, from those who will not differentiate."""
+        """`coordinates` are C if that and MLP(C) are straight lines in t, from those who will not differentiate."""
         if (weights := pack_block(self, tokens)) is not None:
             # No line: a kernel that follows it is no faster, and to make it takes time as well.
             extra = mix_local(self.local, tokens, layout, weights)
@@ -135,11 +138,10 @@ class ModulationBlock(nn.Module):
             shift = None if self.shift is None else self.shift(attended)
             begun = Begun(attended, positive_map(self.scale, attended), shift)
             # What dropout leaves out is another part at every time.
-            line = None if drops(self) else self.branch.along(coordinates)
-            return begun if line is None else self._straighten(begun, line)
+            return begun if coordinates is None or drops(self) else self._straighten(begun, coordinates)
 
-    def _straighten(self, begun: Begun, line: Line) -> Line:
-        tokens, scale, shift = begun
+    def _straighten(self, begun: Begun, coordinates: Line) -> Line:
+        (tokens, scale, shift), line = begun, self.branch.along(coordinates)
         modulated = scale * line.start.unsqueeze(1)
         modulated = modulated if shift is None else modulated + shift
         return Line(tokens + self.out(modulated), self.out.unbiased(scale * line.slope))
