@@ -27,21 +27,14 @@ def within_heads(x, rows, feature, HEAD: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def head_sums(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
-    """Σ over its head, for every feature."""
-    return _spread(_gather(x, heads, feature, D, HEADS), heads, feature, D, HEADS)
-
-
-@triton.jit
-@no_type_check
 def inverse_head_sums(x, heads, feature, points, D: tl.constexpr, HEADS: tl.constexpr):
-    """1 / Σ over its head, for every feature, kept from infinity: an attention's normaliser."""
-    return _spread(1.0 / (_gather(x, heads, feature, D, HEADS) + 1e-6 / points), heads, feature, D, HEADS)
+    """1 / Σ over each head, kept from infinity: an attention's normaliser."""
+    return 1.0 / (gather(x, heads, feature, D, HEADS) + 1e-6 / points)
 
 
 @triton.jit
 @no_type_check
-def _gather(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+def gather(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
     """Σ over the features of each head, twice."""
     slot = tl.arange(0, slots(HEADS))
     return dot(x, weight(heads.gather, feature, (slot,), D, slots(HEADS)))[0]
@@ -49,7 +42,7 @@ def _gather(x, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _spread(value, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
+def spread(value, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
     """A head's value for each of its features: as the sum of two numbers of half precision, which together have most
     of it."""
     slot = tl.arange(0, slots(HEADS))

@@ -5,7 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.heads_triton import inverse_head_sums, within_heads
+from vcnef.kernels.heads_triton import inverse_head_sums, spread, within_heads
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
@@ -238,7 +238,8 @@ def _attend(
     x = matrix(tokens + row * points * D, point, feature, points, D)
     queries = cast(positive(product(x, query, feature, feature, D, D)), operands)
     weighted = times(queries, cast(vector(key_mean + row * D, feature, D), operands))
-    shares = times(queries, inverse_head_sums(weighted, heads, feature, points, D, HEADS))
+    inverse_sum = inverse_head_sums(weighted, heads, feature, points, D, HEADS)
+    shares = times(queries, spread(inverse_sum, heads, feature, D, HEADS))
     attended = dot(shares, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
     attended = add(attended, vector(join_bias, feature, D))
     if extra is not None:

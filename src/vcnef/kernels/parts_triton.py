@@ -60,9 +60,24 @@ def inside(index, SIZE: tl.constexpr):
 @triton.jit
 @no_type_check
 def own_tile(points, BLOCK_S: tl.constexpr):
-    """Which row of tokens this program works on, and the first token of its tile there."""
-    tiles = tl.cdiv(points, BLOCK_S)
-    return (tl.program_id(0) // tiles).to(tl.int64), tl.program_id(0) % tiles * BLOCK_S
+    """Where the tile of a program is that has just one."""
+    return place(tl.program_id(0), points, BLOCK_S)
+
+
+@triton.jit
+@no_type_check
+def own_tiles(tiles, share):
+    """The first tile of a program that takes one after the other, and the one after its last."""
+    first = tl.program_id(0) * share
+    return first, tl.minimum(first + share, tiles)
+
+
+@triton.jit
+@no_type_check
+def place(tile, points, BLOCK_S: tl.constexpr):
+    """Which row of tokens a tile is of, and its first token there."""
+    per_row = tl.cdiv(points, BLOCK_S)
+    return (tile // per_row).to(tl.int64), tile % per_row * BLOCK_S
 
 
 # Memory: what lies beyond a matrix reads as zero.

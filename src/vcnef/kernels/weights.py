@@ -112,6 +112,7 @@ class Tiling(NamedTuple):
     """How a kernel cuts its work: tokens of a tile, hidden features at a time, warps, depth of the pipelined loop.
 
     `registers` is the most a thread may have, where the compiler would take more: tiles then share a multiprocessor.
+    `together` is how many programs do, where each takes tile after tile.
     """
 
     tokens: int
@@ -119,6 +120,7 @@ class Tiling(NamedTuple):
     warps: int
     stages: int
     registers: int | None = None
+    together: int = 1
 
     @property
     def launch(self) -> dict[str, int | None]:

@@ -16,7 +16,8 @@ the last map of the decoder and the gradients of weights are in fp32. What is ke
 layer's input, the input of its norm with mean 0 and variance 1; everything else is computed again there. What is right
 is what the modules of `nn` compute, and their gradients.
 
-Compiled code is kept between runs and found by the names of operators: one whose results change shape needs a new name.
+Compiled code is kept between runs and found by the names of the operators of the forward pass: where the results of one
+change shape, or those of its backward pass or that one's name, it needs a new name.
 """
 
 from vcnef.kernels.layers.activation_layer import gelu

@@ -14,6 +14,7 @@ from vcnef.kernels.layers.launch import (
     affine,
     floats,
     launch,
+    launch_in_turn,
     like,
     pack,
     summed,
@@ -46,7 +47,7 @@ def _attention(
         inference.mix, rows, tokens, gram, state, mixing, key_mean, key, value, join.weight, points,
         D=width, HEAD=width // heads, BLOCK_D=padded(width),
     )  # fmt: skip
-    launch(
+    launch_in_turn(
         kernels.attention, rows * tiles_of("attention", points), tokens, mixing, key_mean, extra, out, standard,
         inverse, query, join.bias, norm, head_maps(width, heads, tokens.dtype, tokens.device), points, eps,
         HEADS=heads, D=width,

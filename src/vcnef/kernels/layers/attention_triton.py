@@ -5,7 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.heads_triton import head_sums, inverse_head_sums, within_heads
+from vcnef.kernels.heads_triton import gather, inverse_head_sums, spread, within_heads
 from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm, put_sums
 from vcnef.kernels.parts_triton import (
     add,
@@ -14,6 +14,8 @@ from vcnef.kernels.parts_triton import (
     dot,
     matrix,
     own_tile,
+    own_tiles,
+    place,
     positive,
     product,
     put,
@@ -26,7 +28,7 @@ from vcnef.kernels.parts_triton import (
 )
 
 
-@triton.jit(do_not_specialize=["points", "eps"])
+@triton.jit(do_not_specialize=["points", "eps", "tiles", "share"])
 @no_type_check
 def attention(
     tokens,
@@ -42,23 +44,30 @@ def attention(
     heads,
     points,
     eps,
+    tiles,
+    share,
     HEADS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    row, first = own_tile(points, BLOCK_S)
-    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
-    where = row * points + first
-    at = where * D
-    x = matrix(tokens + at, rows, feature, left, D)
-    queries = positive(product(x, query, feature, feature, D, D))
-    weighted = times(queries, vector(key_mean + row * D, feature, D))
-    weights = times(queries, inverse_head_sums(weighted, heads, feature, points, D, HEADS))
-    total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
-    total = add(total, vector(join_bias, feature, D))
-    if extra is not None:
-        total = add(total, cast(matrix(extra + at, rows, feature, left, D), tl.float32))
-    put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
+    rows, feature = tl.arange(0, BLOCK_S), columns(D)
+    query_weight = weight(query.weight, feature, feature, D, D)
+    begin, end = own_tiles(tiles, share)
+    for tile in tl.range(begin, end, num_stages=STAGES):
+        row, first = place(tile, points, BLOCK_S)
+        left, where = points - first, row * points + first
+        at = where * D
+        x = matrix(tokens + at, rows, feature, left, D)
+        queries = positive(add(dot(x, query_weight), vector(query.bias, feature, D)))
+        weighted = times(queries, vector(key_mean + row * D, feature, D))
+        inverse_sum = inverse_head_sums(weighted, heads, feature, points, D, HEADS)
+        weights = times(queries, spread(inverse_sum, heads, feature, D, HEADS))
+        total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
+        total = add(total, vector(join_bias, feature, D))
+        if extra is not None:
+            total = add(total, cast(matrix(extra + at, rows, feature, left, D), tl.float32))
+        put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
 
 @triton.jit(do_not_specialize=["points"])
@@ -102,11 +111,12 @@ def attention_backward(
     queries = positive(product(x, query, feature, feature, D, D))
     mean = vector(key_mean + row * D, feature, D)
     inverse_sum = inverse_head_sums(times(queries, mean), heads, feature, points, D, HEADS)
-    weights = times(queries, inverse_sum)
-    put(normalised + at, weights, rows, feature, left, D)
-    back = times(dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D))), inverse_sum)
+    back = dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D)))
+    inverse_spread = spread(inverse_sum, heads, feature, D, HEADS)
+    put(normalised + at, times(queries, inverse_spread), rows, feature, left, D)
+    back = times(back, inverse_spread)
     # The gradient of the normaliser is the same for all features of a head.
-    shared = head_sums(times(back, weights), heads, feature, D, HEADS)
+    shared = spread(gather(times(back, queries), heads, feature, D, HEADS) * inverse_sum, heads, feature, D, HEADS)
     put_sums(mean_sums + program * D, cast(scaled(times(queries, shared), -1.0), operands), feature, D)
     back = add(back, scaled(times(mean, shared), -1.0))
     back = cast(times(back, positive_slope(queries)), operands)

@@ -13,12 +13,13 @@ from vcnef.kernels.weights import WIDEST_CAPPED, Affine, Tiling
 
 TILINGS = {
     "mix": Tiling(64, 0, 8, 2, 128),
-    "attention": Tiling(64, 0, 4, 2, 168),
+    "attention": Tiling(64, 0, 4, 2, together=2),
     "attention_backward": Tiling(64, 0, 4, 2),
     "mixing_backward": Tiling(128, 0, 4, 2),
     "keys_backward": Tiling(64, 0, 4, 2, 168),
-    "modulation": Tiling(64, 0, 4, 2, 168),
-    "modulation_backward": Tiling(64, 0, 4, 2),
+    "modulation": Tiling(64, 0, 4, 3, together=2),
+    "modulation_backward": Tiling(64, 0, 4, 2, together=2),
+    "modulation_weights_backward": Tiling(64, 0, 8, 3, 255),
     "mlp": Tiling(128, 64, 8, 2, 128),
     "mlp_backward": Tiling(64, 64, 4, 2, 168),
     "mlp_weights_backward": Tiling(64, 128, 8, 3),
@@ -38,8 +39,22 @@ Weights = list[Tensor]
 
 
 def launch(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
-    """Start a kernel in the tiles that suit it, with all registers where tokens are wide."""
+    """Start a kernel in the tiles that suit it."""
+    _start(kernel, programs, TILINGS[kernel.__name__], given, sizes)
+
+
+def launch_in_turn(kernel: Any, tiles: int, *given: Any, **sizes: Any) -> None:
+    """The same where programs take tile after tile: they read maps once, and the next tile while they compute."""
     tiling = TILINGS[kernel.__name__]
+    if sizes["D"] > WIDEST_CAPPED:
+        # There is no room on chip for two tiles.
+        tiling = tiling._replace(stages=1)
+    programs, share = shares_of(kernel.__name__, tiles, given[0].device)
+    _start(kernel, programs, tiling, (*given, tiles, share), sizes | {"STAGES": tiling.stages})
+
+
+def _start(kernel: Any, programs: int, tiling: Tiling, given: tuple, sizes: dict[str, Any]) -> None:
+    """With all registers where tokens are wide."""
     if sizes["D"] > WIDEST_CAPPED:
         tiling = tiling._replace(registers=None)
     with torch.cuda.device_of(given[0]):
@@ -50,13 +65,12 @@ def tiles_of(name: str, points: int) -> int:
     return -(-points // TILINGS[name].tokens)
 
 
-def shares_of(name: str, points: int, others: int, device: torch.device) -> tuple[int, int]:
-    """Into how many parts points are cut, and how many are in each, where programs keep what they sum up on chip: with
-    so many others for each part, there is one for every multiprocessor."""
-    tiles = tiles_of(name, points)
+def shares_of(name: str, tiles: int, device: torch.device, others: int = 1) -> tuple[int, int]:
+    """How many programs take tile after tile, and how many tiles each: with so many others for the same tiles, there
+    are as many as a GPU runs at once."""
     busy = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
-    each = -(-tiles // max(1, busy // others))
-    return -(-tiles // each), each * TILINGS[name].tokens
+    each = -(-tiles // max(1, busy * TILINGS[name].together // others))
+    return -(-tiles // each), each
 
 
 def pack(tokens: Tensor, weights: list[Tensor]) -> list[Tensor]:

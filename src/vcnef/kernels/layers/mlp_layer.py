@@ -71,7 +71,8 @@ def _mlp_backward(
 
     sizes = _mlp_sizes("mlp_weights_backward", weights, activation)
     chunks = -(-hidden // sizes["BLOCK_H"])
-    parts, share = shares_of("mlp_weights_backward", count, chunks, tokens.device)
+    tiles = tiles_of("mlp_weights_backward", count)
+    parts, share = shares_of("mlp_weights_backward", tiles, tokens.device, chunks)
     sums = floats(tokens, parts, hidden * (2 * width + 1))
     launch(
         kernels.mlp_weights_backward, parts * chunks, tokens, grad_total, *maps[:2], sums, count, share, **sizes

@@ -115,7 +115,7 @@ def mlp_weights_backward(
     BLOCK_S: tl.constexpr,
     BLOCK_H: tl.constexpr,
 ):
-    """One program per `share` of the tokens and chunk of hidden features, whose weights stay on chip: to compute these
+    """One program per `share` of the tiles and chunk of hidden features, whose weights stay on chip: to compute these
     features again is cheaper than to store them, four times as wide as tokens, and read them back.
 
     Features are rows here, so that products leave them where the next ones read their left side, in registers.
@@ -130,8 +130,8 @@ def mlp_weights_backward(
 
     grad_widen, grad_narrow = zeros(BLOCK_H, feature), zeros(BLOCK_H, feature)
     grad_bias = tl.zeros((BLOCK_H,), tl.float32)
-    end = tl.minimum((part + 1) * share, count)
-    for start in range(part * share, end, BLOCK_S):
+    end = tl.minimum((part + 1) * share * BLOCK_S, count)
+    for start in range(part * share * BLOCK_S, end, BLOCK_S):
         rows, at = tl.arange(0, BLOCK_S), start * D
         x = matrix(tokens + at, rows, feature, end - start, D)
         g = matrix(grad_out + at, rows, feature, end - start, D)

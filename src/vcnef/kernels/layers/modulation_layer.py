@@ -8,7 +8,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import Weights, affine, floats, launch, like, pack, summed, tiles_of, weight_grad
+from vcnef.kernels.layers.launch import (
+    Weights,
+    affine,
+    floats,
+    launch,
+    launch_in_turn,
+    like,
+    pack,
+    shares_of,
+    summed,
+    tiles_of,
+)
+from vcnef.kernels.weights import padded
 
 
 def modulation(
@@ -23,7 +35,7 @@ def modulation(
     return _modulation(tokens.contiguous(), like(factor, tokens), like(field, tokens), weights, packed, eps)[0]
 
 
-@torch.library.custom_op("vcnef::modulation_layer", mutates_args=())
+@torch.library.custom_op("vcnef::modulation_and_norm", mutates_args=())
 def _modulation(
     tokens: Tensor, factor: Tensor | None, field: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -32,7 +44,7 @@ def _modulation(
     found = _empty_modulation(tokens, factor, field)
     batch, frames, points, width = found[0].shape
     *scale, out_map, norm = affine(weights, packed)
-    launch(
+    launch_in_turn(
         kernels.modulation, batch * frames * tiles_of("modulation", points), tokens, factor, field, *found,
         *(scale or [None]), out_map, norm, frames, points, eps, D=width, SHARED_FIELD=len(field) == 1,
     )  # fmt: skip
@@ -45,7 +57,7 @@ def _empty_modulation(tokens: Tensor, factor: Tensor | None, field: Tensor, *_: 
     return tokens.new_empty(shape), tokens.new_empty(shape), floats(tokens, *shape[:-1])
 
 
-@torch.library.custom_op("vcnef::modulation_layer_backward", mutates_args=())
+@torch.library.custom_op("vcnef::modulation_layer_gradients", mutates_args=())
 def _modulation_backward(
     grad: Tensor,
     tokens: Tensor,
@@ -60,29 +72,43 @@ def _modulation_backward(
 
     batch, frames, points, width = grad.shape
     *scale, out_map, norm = affine(weights, packed)
-    grad_total, grad_factor, grad_field, modulated = (torch.empty_like(standard) for _ in range(4))
-    grad_tokens = torch.empty_like(standard) if factor is None else grad_total
-    programs = batch * frames * tiles_of("modulation_backward", points)
-    token_sums = floats(tokens, programs, 4 * width)
+    maps = *(scale or [None]), out_map
+    sizes = {"D": width, "SHARED_FIELD": len(field) == 1}
+    grad_total, grad_own, grad_field = (torch.empty_like(standard) for _ in range(3))
+    tiles = batch * frames * tiles_of("modulation_backward", points)
+    token_sums = floats(tokens, tiles, 3 * width)
+    launch_in_turn(
+        kernels.modulation_backward, tiles, grad, tokens, factor, field, standard, inverse, *maps, norm,
+        grad_own, grad_field, grad_total, token_sums, frames, points, **sizes,
+    )  # fmt: skip
+
+    tiles = batch * frames * tiles_of("modulation_weights_backward", points)
+    parts, share = shares_of("modulation_weights_backward", tiles, tokens.device)
+    weight_sums = floats(tokens, parts, _weights_learnt(width, factor))
     launch(
-        kernels.modulation_backward, programs, grad, tokens, factor, field, standard, inverse, *(scale or [None]),
-        out_map, norm, grad_tokens, grad_factor, grad_field, grad_total, modulated, token_sums,
-        frames, points, D=width, SHARED_FIELD=len(field) == 1,
+        kernels.modulation_weights_backward, parts, tokens, factor, field, grad_total, *maps, weight_sums,
+        frames, points, tiles, share, BLOCK_D=padded(width), **sizes,
     )  # fmt: skip
     grad_field = grad_field.sum(0, keepdim=True) if len(field) == 1 else grad_field
-    out_grad = weight_grad(modulated, grad_total)
-    if factor is None:
-        return [grad_tokens, grad_field, summed(token_sums), out_grad, weight_grad(tokens, grad_factor)]
-    over_times = (each.sum(1, keepdim=True) for each in (grad_tokens, grad_factor))
-    return [next(over_times), grad_field, summed(token_sums), out_grad, next(over_times)]
+    own = [grad_own] if factor is None else [each.sum(1, keepdim=True) for each in (grad_total, grad_own)]
+    return [own[0], grad_field, summed(token_sums), summed(weight_sums), *own[1:]]
 
 
 @_modulation_backward.register_fake
-def _(grad: Tensor, tokens: Tensor, factor: Tensor | None, field: Tensor, *saved: Any) -> list[Tensor]:
-    _, _, weights, _ = saved
-    last = torch.empty_like(weights[0] if factor is None else factor)
-    sums = floats(tokens, 4 * tokens.shape[-1])
-    return [torch.empty_like(tokens), torch.empty_like(field), sums, torch.empty_like(weights[-4]), last]
+def _(grad: Tensor, tokens: Tensor, factor: Tensor | None, field: Tensor, *_: Any) -> list[Tensor]:
+    width = tokens.shape[-1]
+    sums = floats(tokens, 3 * width), floats(tokens, _weights_learnt(width, factor))
+    return [
+        torch.empty_like(tokens),
+        torch.empty_like(field),
+        *sums,
+        *([] if factor is None else [torch.empty_like(factor)]),
+    ]
+
+
+def _weights_learnt(width: int, factor: Tensor | None) -> int:
+    """How many are in the outer weight and, where the factor is not given, in the inner weight and bias."""
+    return width * (2 * width + 1) if factor is None else width * width
 
 
 def _save_modulation(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -96,12 +122,15 @@ def _differentiate_modulation(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     matrices = 2 if factor is None else 1
     packed, weights = saved[:matrices], saved[matrices:]
     found = _modulation_backward(grad.contiguous(), tokens, factor, field, standard, inverse, weights, packed)
-    grad_tokens, grad_field, sums, out, last = found
-    scale, shift, out_bias, scale_bias = sums.chunk(4)
-    grads = [out, out_bias, scale, shift]
+    grad_tokens, grad_field, sums, maps, *grad_factor = found
+    scale, shift, out_bias = sums.chunk(3)
+    width = len(scale)
+    out, *inner = maps.split([width * width] * matrices + [width] * (matrices - 1))
+    grads = [out.view(width, width), out_bias, scale, shift]
     if factor is None:
-        return grad_tokens, None, grad_field, [last, scale_bias, *grads], [None] * 2, None
-    return grad_tokens, last, grad_field, grads, [None], None
+        scaling, scaling_bias = inner
+        return grad_tokens, None, grad_field, [scaling.view(width, width), scaling_bias, *grads], [None] * 2, None
+    return grad_tokens, *grad_factor, grad_field, grads, [None], None
 
 
 _modulation.register_autograd(_differentiate_modulation, setup_context=_save_modulation)

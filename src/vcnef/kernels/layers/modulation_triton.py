@@ -8,25 +8,28 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm, put_sums
+from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm
 from vcnef.kernels.parts_triton import (
     add,
+    as_columns,
     cast,
     columns,
     dot,
     matrix,
-    own_tile,
+    own_tiles,
+    place,
     positive,
-    product,
     put,
+    put_reversed,
     reverse,
     times,
     vector,
     weight,
+    zeros,
 )
 
 
-@triton.jit(do_not_specialize=["frames", "points", "eps"])
+@triton.jit(do_not_specialize=["frames", "points", "eps", "tiles", "share"])
 @no_type_check
 def modulation(
     tokens,
@@ -41,30 +44,34 @@ def modulation(
     frames,
     points,
     eps,
+    tiles,
+    share,
     D: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    row, first = own_tile(points, BLOCK_S)
-    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
-    at = (row * points + first) * D
-    token_at = ((row // frames) * points + first) * D if factor is not None else at
-    field_at = ((row % frames) * points + first) * D if SHARED_FIELD else at
+    rows, feature = tl.arange(0, BLOCK_S), columns(D)
+    out_weight = weight(out_map.weight, feature, feature, D, D)
+    if factor is None:
+        scaling = weight(scale.weight, feature, feature, D, D)
+    begin, end = own_tiles(tiles, share)
+    for tile in tl.range(begin, end, num_stages=STAGES):
+        left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
+        y = matrix(tokens + token_at, rows, feature, left, D)
+        c = matrix(field + field_at, rows, feature, left, D)
+        if factor is not None:
+            f = matrix(factor + token_at, rows, feature, left, D)
+        else:
+            f = positive(add(dot(y, scaling), vector(scale.bias, feature, D)))
+        modulated = times(cast(f, tl.float32), cast(c, tl.float32))
+        total = dot(modulated, out_weight, cast(y, tl.float32))
+        total = add(total, vector(out_map.bias, feature, D))
+        at = where * D
+        put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
-    y = matrix(tokens + token_at, rows, feature, left, D)
-    c = matrix(field + field_at, rows, feature, left, D)
-    if factor is not None:
-        f = matrix(factor + token_at, rows, feature, left, D)
-    else:
-        f = positive(product(y, scale, feature, feature, D, D))
-    modulated = times(cast(f, tl.float32), cast(c, tl.float32))
-    total = dot(modulated, weight(out_map.weight, feature, feature, D, D), cast(y, tl.float32))
-    total = add(total, vector(out_map.bias, feature, D))
-    where = row * points + first
-    put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
-
-@triton.jit(do_not_specialize=["frames", "points"])
+@triton.jit(do_not_specialize=["frames", "points", "tiles", "share"])
 @no_type_check
 def modulation_backward(
     grad,
@@ -76,47 +83,115 @@ def modulation_backward(
     scale,
     out_map,
     layer_norm,
-    grad_tokens,
-    grad_factor,
+    grad_own,
     grad_field,
     grad_total,
-    modulated,
     token_sums,
     frames,
     points,
+    tiles,
+    share,
     D: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    """`grad_factor` is the gradient of a factor that is given, otherwise of its logits."""
-    program = tl.program_id(0).to(tl.int64)
-    row, first = own_tile(points, BLOCK_S)
-    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
+    """`grad_own` is the gradient of the tokens, or of a factor that is given; the tokens' is `grad_total` then."""
+    rows, feature = tl.arange(0, BLOCK_S), columns(D)
     operands = out_map.weight.dtype.element_ty
-    where = row * points + first
-    at = where * D
-    token_at = ((row // frames) * points + first) * D if factor is not None else at
-    field_at = ((row % frames) * points + first) * D if SHARED_FIELD else at
-    total = norm_backward(
-        grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 4 * D, rows, left, feature, D
-    )
-    total_operand = cast(total, operands)
-    put(grad_total + at, total_operand, rows, feature, left, D)
-    back = dot(total_operand, reverse(weight(out_map.weight, feature, feature, D, D)))
-
-    c = cast(matrix(field + field_at, rows, feature, left, D), tl.float32)
-    if factor is not None:
-        f = cast(matrix(factor + token_at, rows, feature, left, D), tl.float32)
-    else:
-        y = matrix(tokens + token_at, rows, feature, left, D)
-        scaling = weight(scale.weight, feature, feature, D, D)
-        f = positive(add(dot(y, scaling), vector(scale.bias, feature, D)))
-    put(modulated + at, times(f, c), rows, feature, left, D)
-    put(grad_field + at, times(back, f), rows, feature, left, D)
-    back = times(back, c)
+    out_back = reverse(weight(out_map.weight, feature, feature, D, D))
     if factor is None:
-        back = cast(times(back, positive_slope(f)), operands)
-        put_sums(token_sums + program * 4 * D + 3 * D, back, feature, D)
-        total = dot(back, reverse(scaling), total)
-        put(grad_tokens + at, total, rows, feature, left, D)
-    put(grad_factor + at, back, rows, feature, left, D)
+        scaling = weight(scale.weight, feature, feature, D, D)
+    begin, end = own_tiles(tiles, share)
+    for tile in tl.range(begin, end, num_stages=STAGES):
+        left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
+        at, sums_at = where * D, token_sums + tile * (3 * D)
+        total = norm_backward(grad + at, standard + at, inverse + where, layer_norm, sums_at, rows, left, feature, D)
+        # From here on in half precision, as it is read for the weights: there are no registers for the rest.
+        total = cast(total, operands)
+        put(grad_total + at, total, rows, feature, left, D)
+        back = dot(total, out_back)
+        if factor is not None:
+            f = cast(matrix(factor + token_at, rows, feature, left, D), tl.float32)
+        else:
+            y = matrix(tokens + token_at, rows, feature, left, D)
+            f = positive(add(dot(y, scaling), vector(scale.bias, feature, D)))
+        put(grad_field + at, times(back, f), rows, feature, left, D)
+        back = times(back, cast(matrix(field + field_at, rows, feature, left, D), tl.float32))
+        if factor is None:
+            back = dot(times(back, positive_slope(f)), reverse(scaling), cast(total, tl.float32))
+        put(grad_own + at, back, rows, feature, left, D)
+
+
+@triton.jit(do_not_specialize=["frames", "points", "tiles", "share"])
+@no_type_check
+def modulation_weights_backward(
+    tokens,
+    factor,
+    field,
+    grad_total,
+    scale,
+    out_map,
+    sums,
+    frames,
+    points,
+    tiles,
+    share,
+    D: tl.constexpr,
+    SHARED_FIELD: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """F ∘ C and the gradient of F's logits are computed again, since to store and to read them costs more.
+
+    Features are rows here, as for the MLP's weights. `sums` of every program are the gradients of the outer weight
+    and, where F is not given, of the inner weight and bias."""
+    rows, feature, whole = tl.arange(0, BLOCK_S), columns(D), tl.arange(0, BLOCK_D)
+    operands = grad_total.dtype.element_ty
+    if factor is None:
+        out_weight = weight(out_map.weight, (whole,), feature, D, D)[0]
+        scaling = reverse(weight(scale.weight, feature, (whole,), D, D))[0]
+        bias = tl.load(scale.bias + whole, mask=whole < D, other=0.0)[:, None]
+    # A product with ones is a sum over tokens that leaves all as it lies in registers.
+    ones = ((tl.full((BLOCK_S, 16), 1.0, operands),),)
+    grad_out, grad_scale, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(16))
+    begin, end = own_tiles(tiles, share)
+    for tile in range(begin, end):
+        left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
+        g = matrix(grad_total + where * D, rows, feature, left, D)
+        c = _features_as_rows(field + field_at, whole, rows, left, D)
+        if factor is not None:
+            f = _features_as_rows(factor + token_at, whole, rows, left, D)
+        else:
+            y = matrix(tokens + token_at, rows, feature, left, D)
+            f = positive(add(dot(scaling, as_columns(y)), (bias,)))
+            back = times(times(dot(out_weight, as_columns(g)), c), positive_slope(f))
+            back = cast(back, operands)
+            grad_bias = dot(back, ones, grad_bias)
+            grad_scale = dot(back, (y,), grad_scale)
+        grad_out = dot(cast(times(f, c), operands), (g,), grad_out)
+
+    sums += tl.program_id(0) * (D * D if factor is not None else D * (2 * D + 1))
+    put_reversed(sums, grad_out, whole, feature, D, D)
+    if factor is None:
+        put(sums + D * D, grad_scale, whole, feature, D, D)
+        tl.store(sums + 2 * D * D + whole, tl.max(grad_bias[0], 1), mask=whole < D)
+
+
+@triton.jit
+@no_type_check
+def _find(tile, factor, frames, points, D: tl.constexpr, SHARED_FIELD: tl.constexpr, BLOCK_S: tl.constexpr):
+    """Of a tile: the tokens left in its row, its first one, and where its tokens and its field are."""
+    row, first = place(tile, points, BLOCK_S)
+    where = row * points + first
+    token_at = ((row // frames) * points + first) * D if factor is not None else where * D
+    field_at = ((row % frames) * points + first) * D if SHARED_FIELD else where * D
+    return points - first, where, token_at, field_at
+
+
+@triton.jit
+@no_type_check
+def _features_as_rows(pointer, feature, rows, left, D: tl.constexpr):
+    """A tile of tokens, which are columns here, in fp32."""
+    inside = (feature < D)[:, None] & (rows < left)[None, :]
+    return (tl.load(pointer + rows[None, :] * D + feature[:, None], mask=inside, other=0.0).to(tl.float32),)

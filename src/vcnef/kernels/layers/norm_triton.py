@@ -1,7 +1,8 @@
 """What the kernels of all layers share: the norm at their end, and sums over tokens; imported only where one runs.
 
-A backward kernel computes again what is cheaper to compute than to store, and writes the gradients of all affine maps'
-outputs: products over tokens then make the weights' gradients of them. Sums over tokens are written per program.
+A backward kernel computes again what is cheaper to compute than to store. The gradients of weights are products over
+tokens of what it writes, or a kernel of their own computes again what they are made of. Sums over tokens are written in
+parts.
 """
 
 from typing import no_type_check
