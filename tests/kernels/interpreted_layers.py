@@ -10,12 +10,13 @@ from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import Tiling
 from vcnef.nn import blocks, decoders, fused, modulation, norms
 
-torch.manual_seed(0)
 small, square = Tiling(16, 64, 4, 2), Tiling(64, 0, 4, 2)
 launch.TILINGS |= dict.fromkeys(launch.TILINGS, small) | {"mixing_backward": square}
 
-for sizes, shared in (((20, 2, 5, "gelu"), True), ((40, 4, 17, "relu"), False)):
-    for name, layer, twin, inputs in cases(*sizes, shared=shared, times=2 if shared else 1):
+# Nine and four tiles, for two programs that take one after the other.
+for sizes, shared, batch, times in (((20, 2, 5, "gelu"), True, 3, 3), ((40, 4, 17, "relu"), False, 2, 1)):
+    torch.manual_seed(0)
+    for name, layer, twin, inputs in cases(*sizes, shared=shared, batch=batch, times=times):
         expected = values_and_gradients(twin, inputs)
         for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
             pairs = zip(values_and_gradients(layer, inputs, dtype), expected, strict=True)

@@ -32,6 +32,16 @@ def test_layers_agree_with_their_twins(width, heads, points, shared, dtype):
         assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[dtype], name
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_layers_with_more_tiles_than_programs_agree_with_their_twins(shared):
+    torch.manual_seed(0)
+    for name, layer, twin, inputs in twins.cases(96, 8, 250, "gelu", shared=shared, batch=50, device="cuda"):
+        rounded = [each.bfloat16().float() for each in inputs]
+        found = twins.values_and_gradients(layer, rounded, torch.bfloat16)
+        pairs = zip(found, twins.values_and_gradients(twin, rounded), strict=True)
+        assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[torch.bfloat16], name
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("width", [200, 256, 1024])
 def test_norms_of_wide_tokens_agree_with_their_twins(width, dtype):

@@ -68,9 +68,14 @@ def tiles_of(name: str, points: int) -> int:
 def shares_of(name: str, tiles: int, device: torch.device, others: int = 1) -> tuple[int, int]:
     """How many programs take tile after tile, and how many tiles each: with so many others for the same tiles, there
     are as many as a GPU runs at once."""
-    busy = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
-    each = -(-tiles // max(1, busy * TILINGS[name].together // others))
+    each = -(-tiles // max(1, _multiprocessors(device) * TILINGS[name].together // others))
     return -(-tiles // each), each
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    """Two in an interpreter: a program then has several tiles there, too."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
 
 
 def pack(tokens: Tensor, weights: list[Tensor]) -> list[Tensor]:

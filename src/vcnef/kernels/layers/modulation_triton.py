@@ -192,6 +192,6 @@ def _find(tile, factor, frames, points, D: tl.constexpr, SHARED_FIELD: tl.conste
 @triton.jit
 @no_type_check
 def _features_as_rows(pointer, feature, rows, left, D: tl.constexpr):
-    """A tile of tokens, which are columns here, in fp32."""
+    """A tile of tokens, which are columns here, in fp32. Turned after the read, it would not be read ahead."""
     inside = (feature < D)[:, None] & (rows < left)[None, :]
     return (tl.load(pointer + rows[None, :] * D + feature[:, None], mask=inside, other=0.0).to(tl.float32),)
