@@ -50,3 +50,21 @@ def spread(value, heads, feature, D: tl.constexpr, HEADS: tl.constexpr):
     high = value.to(dtype)
     halves = tl.where((slot < HEADS)[None, :], high, (value - high.to(tl.float32)).to(dtype))
     return dot((halves,), weight(heads.spread, (slot,), feature, slots(HEADS), D))
+
+
+@triton.jit
+@no_type_check
+def put_heads(pointer, value, rows, left, HEADS: tl.constexpr):
+    """One number of each head; `gather` gives it twice."""
+    slot = tl.arange(0, slots(HEADS))
+    at = pointer + rows[:, None] * HEADS + slot[None, :]
+    tl.store(at, value, mask=(rows < left)[:, None] & (slot < HEADS)[None, :])
+
+
+@triton.jit
+@no_type_check
+def head_values(pointer, rows, left, HEADS: tl.constexpr):
+    """What `put_heads` has put, twice."""
+    slot = tl.arange(0, slots(HEADS))
+    at = pointer + rows[:, None] * HEADS + (slot % HEADS)[None, :]
+    return tl.load(at, mask=(rows < left)[:, None] & (slot < 2 * HEADS)[None, :], other=0.0)

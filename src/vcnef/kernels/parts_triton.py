@@ -17,6 +17,9 @@ from vcnef.kernels.assembler import avoid_broken
 
 avoid_broken()
 
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+"""Without a GPU there is no cache to ask."""
+
 # `no_type_check`: the tests' shape checker must not wrap what Triton compiles from source.
 
 
@@ -145,6 +148,37 @@ def put_reversed(pointer, x, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.cons
         )
 
 
+@triton.jit
+@no_type_check
+def fetch(pointers, at, count, SIZE: tl.constexpr):
+    """Ask for a tile of each of these to be brought to the L2 cache: whoever reads it next waits a third as long."""
+    if not INTERPRETED:
+        for each in tl.static_range(len(pointers)):
+            _fetch(pointers[each], at, count, SIZE)
+
+
+@triton.jit
+@no_type_check
+def _fetch(pointer, at, count, SIZE: tl.constexpr):
+    LINES: tl.constexpr = SIZE * pointer.dtype.element_ty.primitive_bitwidth // (8 * 128)
+    BLOCK: tl.constexpr = 1 << (LINES - 1).bit_length()
+    line = at + tl.minimum(tl.arange(0, BLOCK), LINES - 1) * (SIZE // LINES)
+    address = (pointer + tl.minimum(line, count - 1)).to(tl.int64)
+    tl.inline_asm_elementwise(
+        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [address], dtype=tl.int32, is_pure=False, pack=1
+    )
+
+
+@triton.jit
+@no_type_check
+def hold(x, left):
+    """x as it is, by a product with one.
+
+    What goes from memory straight to a product is waited for before anything else is read. With this step between,
+    all that is read before it is under way at once."""
+    return [each * (left > 0).to(each.dtype) for each in x]
+
+
 # Arithmetic, part by part. Triton 3.6 keeps a comprehension's name alive: in a kernel with a loop it has to be in a
 # function of its own.
 
@@ -186,6 +220,12 @@ def cast(x, dtype: tl.constexpr):
 @no_type_check
 def scaled(x, factor):
     return [each * factor for each in x]
+
+
+@triton.jit
+@no_type_check
+def smaller(x, y):
+    return [tl.minimum(pair[0], pair[1]) for pair in pairs(x, y)]
 
 
 @triton.jit

@@ -14,6 +14,7 @@ from vcnef.kernels.layers.launch import (
     affine,
     floats,
     launch,
+    launch_fetching,
     launch_in_turn,
     like,
     pack,
@@ -32,15 +33,15 @@ def attention(
     return _attention(tokens.contiguous(), like(extra, tokens), weights, pack(tokens, weights), heads, eps)[0]
 
 
-@torch.library.custom_op("vcnef::attention_layer", mutates_args=())
+@torch.library.custom_op("vcnef::attention_and_norm", mutates_args=())
 def _attention(
     tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     from vcnef.kernels import modulation_triton as inference
     from vcnef.kernels.layers import attention_triton as kernels
 
-    found = _empty_attention(tokens)
-    out, standard, inverse, gram, state, mixing, key_mean = found
+    found = _empty_attention(tokens, extra, weights, packed, heads)
+    out, standard, inverse, normalised, normaliser, gram, state, mixing, key_mean = found
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
     launch(
@@ -49,17 +50,19 @@ def _attention(
     )  # fmt: skip
     launch_in_turn(
         kernels.attention, rows * tiles_of("attention", points), tokens, mixing, key_mean, extra, out, standard,
-        inverse, query, join.bias, norm, head_maps(width, heads, tokens.dtype, tokens.device), points, eps,
-        HEADS=heads, D=width,
+        inverse, normalised, normaliser, query, join.bias, norm,
+        head_maps(width, heads, tokens.dtype, tokens.device), points, eps, HEADS=heads, D=width,
     )  # fmt: skip
     return found
 
 
 @_attention.register_fake
-def _empty_attention(tokens: Tensor, *_: Any) -> tuple[Tensor, ...]:
+def _empty_attention(tokens: Tensor, extra: Any, weights: Any, packed: Any, heads: int, *_: Any) -> tuple[Tensor, ...]:
     *batch, points, width = tokens.shape
     matrices = (tokens.new_empty(prod(batch), width, width) for _ in range(3))
-    return *two_like(tokens), floats(tokens, *batch, points), *matrices, floats(tokens, prod(batch), width)
+    norm = *two_like(tokens), floats(tokens, *batch, points)
+    shares = torch.empty_like(tokens), floats(tokens, *batch, points, heads)
+    return *norm, *shares, *matrices, floats(tokens, prod(batch), width)
 
 
 @torch.library.custom_op("vcnef::attention_layer_gradients", mutates_args=())
@@ -68,17 +71,17 @@ def _attention_backward(
 ) -> list[Tensor]:
     from vcnef.kernels.layers import attention_triton as kernels
 
-    standard, inverse, gram, state, mixing, key_mean = saved
+    standard, inverse, normalised, normaliser, gram, state, mixing, key_mean = saved
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
     tiles = tiles_of("attention_backward", points)
-    grad_total, normalised = two_like(tokens)
+    grad_total, grad_tokens = two_like(tokens)
     grad_maps = tokens.new_empty(*tokens.shape[:-1], 2 * width)
     token_sums, mean_sums = floats(tokens, rows * tiles, 5 * width), floats(tokens, rows * tiles, width)
-    launch(
-        kernels.attention_backward, rows * tiles, grad, tokens, mixing, key_mean, standard, inverse, query, norm,
-        head_maps(width, heads, tokens.dtype, tokens.device), grad_total, grad_maps, normalised,
-        token_sums, mean_sums, points, HEADS=heads, D=width,
+    launch_fetching(
+        kernels.attention_backward, rows * tiles, grad, normalised, normaliser, mixing, key_mean, standard, inverse,
+        norm, head_maps(width, heads, tokens.dtype, tokens.device), grad_total, grad_maps, token_sums, mean_sums,
+        points, HEADS=heads, D=width,
     )  # fmt: skip
 
     per_row = (rows, points, width)
@@ -90,7 +93,6 @@ def _attention_backward(
         grad_key_sum, bias_sums, tiles, points, D=width, HEAD=width // heads,
     )  # fmt: skip
 
-    grad_tokens = torch.empty_like(tokens)
     launch(
         kernels.keys_backward, rows * tiles, tokens, grad_gram, grad_key_sum, grad_total, grad_maps, query.weight,
         key, grad_tokens, token_sums, points, D=width,

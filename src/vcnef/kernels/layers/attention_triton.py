@@ -5,22 +5,23 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.heads_triton import gather, inverse_head_sums, spread, within_heads
+from vcnef.kernels.heads_triton import gather, head_values, inverse_head_sums, put_heads, spread, within_heads
 from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm, put_sums
 from vcnef.kernels.parts_triton import (
     add,
     cast,
     columns,
     dot,
+    fetch,
     matrix,
     own_tile,
     own_tiles,
     place,
     positive,
-    product,
     put,
     reverse,
     scaled,
+    smaller,
     sums,
     times,
     vector,
@@ -38,6 +39,8 @@ def attention(
     out,
     standard,
     inverse,
+    normalised,
+    normaliser,
     query,
     join_bias,
     layer_norm,
@@ -62,7 +65,9 @@ def attention(
         queries = positive(add(dot(x, query_weight), vector(query.bias, feature, D)))
         weighted = times(queries, vector(key_mean + row * D, feature, D))
         inverse_sum = inverse_head_sums(weighted, heads, feature, points, D, HEADS)
-        weights = times(queries, spread(inverse_sum, heads, feature, D, HEADS))
+        put_heads(normaliser + where * HEADS, inverse_sum, rows, left, HEADS)
+        weights = cast(times(queries, spread(inverse_sum, heads, feature, D, HEADS)), x[0].dtype)
+        put(normalised + at, weights, rows, feature, left, D)
         total = dot(weights, weight(mixing + row * D * D, feature, feature, D, D), cast(x, tl.float32))
         total = add(total, vector(join_bias, feature, D))
         if extra is not None:
@@ -70,56 +75,56 @@ def attention(
         put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
 
-@triton.jit(do_not_specialize=["points"])
+@triton.jit(do_not_specialize=["points", "ahead"])
 @no_type_check
 def attention_backward(
     grad,
-    tokens,
+    normalised,
+    normaliser,
     mixing,
     key_mean,
     standard,
     inverse,
-    query,
     layer_norm,
     heads,
     grad_total,
     grad_maps,
-    normalised,
     token_sums,
     mean_sums,
     points,
+    ahead,
     HEADS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """As far as M and k̄; `normalised` is Q / (Q (k̄ ∘ m)), of which the gradient of M is made.
+    """As far as M and k̄, from w = Q / (Q (k̄ ∘ m)) and r, 1 over that sum: with b the gradient of w and h = Σ b ∘ w
+    over a head, that of the queries' logits is (b − h k̄) ∘ min(w, r), and that of k̄ is −Σ h w over tokens.
 
     `grad_maps` has the gradients of the logits of queries and, from `keys_backward`, of keys in the same rows."""
     program = tl.program_id(0).to(tl.int64)
     row, first = own_tile(points, BLOCK_S)
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
-    operands = query.weight.dtype.element_ty
+    operands = mixing.dtype.element_ty
     where = row * points + first
     at = where * D
+    count = tl.num_programs(0) // tl.cdiv(points, BLOCK_S) * points.to(tl.int64)
+    fetch((grad, standard, normalised), at + ahead * (BLOCK_S * D), count * D, BLOCK_S * D)
+    w = matrix(normalised + at, rows, feature, left, D)
+    inverse_sum = head_values(normaliser + where * HEADS, rows, left, HEADS)
     total = norm_backward(
         grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 5 * D, rows, left, feature, D
     )
     total = cast(total, operands)
     put(grad_total + at, total, rows, feature, left, D)
 
-    x = matrix(tokens + at, rows, feature, left, D)
-    queries = positive(product(x, query, feature, feature, D, D))
-    mean = vector(key_mean + row * D, feature, D)
-    inverse_sum = inverse_head_sums(times(queries, mean), heads, feature, points, D, HEADS)
     back = dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D)))
-    inverse_spread = spread(inverse_sum, heads, feature, D, HEADS)
-    put(normalised + at, times(queries, inverse_spread), rows, feature, left, D)
-    back = times(back, inverse_spread)
+    w = cast(w, tl.float32)
     # The gradient of the normaliser is the same for all features of a head.
-    shared = spread(gather(times(back, queries), heads, feature, D, HEADS) * inverse_sum, heads, feature, D, HEADS)
-    put_sums(mean_sums + program * D, cast(scaled(times(queries, shared), -1.0), operands), feature, D)
-    back = add(back, scaled(times(mean, shared), -1.0))
-    back = cast(times(back, positive_slope(queries)), operands)
+    shared = spread(gather(times(back, w), heads, feature, D, HEADS), heads, feature, D, HEADS)
+    put_sums(mean_sums + program * D, cast(scaled(times(w, shared), -1.0), operands), feature, D)
+    back = add(back, scaled(times(vector(key_mean + row * D, feature, D), shared), -1.0))
+    slope = smaller(w, spread(inverse_sum, heads, feature, D, HEADS))
+    back = cast(times(back, slope), operands)
     put(grad_maps + 2 * at, back, rows, feature, left, D, 2)
     put_sums(token_sums + program * 5 * D + 3 * D, back, feature, D)
 
@@ -148,17 +153,19 @@ def mixing_backward(
     row = tl.program_id(0).to(tl.int64)
     feature, whole = columns(D), tl.arange(0, BLOCK_S)
     share = 1.0 / points
+    # All is read before anything is written, past which nothing is read.
+    mean = tl.load(key_mean + row * D + whole, mask=whole < D, other=0.0)
+    grad_mean = tl.zeros((BLOCK_S,), tl.float32)
+    for tile in range(tiles):
+        grad_mean += tl.load(mean_sums + (row * tiles + tile) * D + whole, mask=whole < D, other=0.0)
+    value_back = reverse(weight(value.weight, feature, feature, D, D))
     grad = matrix(grad_mixing + row * D * D, whole, feature, D, D)
     state = dot(grad, reverse(weight(join_weight, feature, feature, D, D)))
     state = within_heads(state, whole, feature, HEAD)
     put(grad_state + row * D * D, state, whole, feature, D, D)
-    gram = dot(state, reverse(weight(value.weight, feature, feature, D, D)))
-    put(grad_gram + row * D * D, scaled(gram, share), whole, feature, D, D)
-    mean = tl.load(key_mean + row * D + whole, mask=whole < D, other=0.0)
-    put_sums(bias_sums + row * D, scaled(state, mean[:, None]), feature, D)
-    grad_mean = sums(times(state, vector(value.bias, feature, D)))
-    for tile in range(tiles):
-        grad_mean += tl.load(mean_sums + (row * tiles + tile) * D + whole, mask=whole < D, other=0.0)
+    put(grad_gram + row * D * D, scaled(dot(state, value_back), share), whole, feature, D, D)
+    put_sums(bias_sums + row * D, cast(scaled(state, mean[:, None]), value.weight.dtype.element_ty), feature, D)
+    grad_mean += sums(times(state, vector(value.bias, feature, D)))
     tl.store(grad_key_sum + row * D + whole, grad_mean * share, mask=whole < D)
 
 

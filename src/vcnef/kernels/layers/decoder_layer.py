@@ -13,6 +13,7 @@ from vcnef.kernels.layers.launch import (
     affine,
     floats,
     launch,
+    launch_fetching,
     pack,
     summed,
     tiles_of,
@@ -27,7 +28,7 @@ def decoder(tokens: Float[Tensor, "*b d"], weights: Weights, eps: float) -> Floa
     return _decoder(tokens.contiguous(), weights, pack(tokens, weights[:4]), eps)
 
 
-@torch.library.custom_op("vcnef::decoder_layer", mutates_args=())
+@torch.library.custom_op("vcnef::norm_and_decoder", mutates_args=())
 def _decoder(tokens: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float) -> Tensor:
     from vcnef.kernels.layers import decoder_triton as kernels
 
@@ -52,19 +53,19 @@ def _decoder_backward(
     (channels, width), count = weights[4].shape, tokens.numel() // tokens.shape[-1]
     parts = *affine(weights[:4], packed), Affine(*weights[4:])
     programs = tiles_of("decoder_backward", count)
-    grad_tokens, normalised = two_like(tokens)
-    grad_inner, token_sums = torch.empty_like(tokens), floats(tokens, programs, 3 * width + channels * (width + 1))
-    launch(
-        kernels.decoder_backward, programs, grad, tokens, *parts, grad_tokens, normalised, grad_inner, token_sums,
+    grad_tokens, standard = two_like(tokens)
+    grad_inner, token_sums = torch.empty_like(tokens), floats(tokens, programs, width + channels * (width + 1))
+    launch_fetching(
+        kernels.decoder_backward, programs, grad, tokens, *parts, grad_tokens, standard, grad_inner, token_sums,
         count, eps, CHANNELS=channels, D=width,
     )  # fmt: skip
-    return [grad_tokens, summed(token_sums), weight_grad(normalised, grad_inner)]
+    return [grad_tokens, summed(token_sums), weight_grad(standard, grad_inner)]
 
 
 @_decoder_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     channels, width = weights[4].shape
-    return [torch.empty_like(tokens), floats(tokens, 3 * width + channels * (width + 1)), torch.empty_like(weights[2])]
+    return [torch.empty_like(tokens), floats(tokens, width + channels * (width + 1)), torch.empty_like(weights[2])]
 
 
 def _save_decoder(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -74,9 +75,13 @@ def _save_decoder(ctx: Any, inputs: tuple, output: Tensor) -> None:
 
 def _differentiate_decoder(ctx: Any, grad: Tensor) -> tuple:
     tokens, packed, *weights = ctx.saved_tensors
-    grad_tokens, sums, first = _decoder_backward(grad.contiguous(), tokens, weights, [packed], ctx.eps)
+    grad_tokens, sums, of_standard = _decoder_backward(grad.contiguous(), tokens, weights, [packed], ctx.eps)
+    norm_scale, norm_shift, first_weight, _, _, _ = weights
     channels, width = weights[4].shape
-    scale, shift, first_bias, last, last_bias = sums.split([width, width, width, channels * width, channels])
+    first_bias, last, last_bias = sums.split([width, channels * width, channels])
+    # Sums over tokens of what the first map, which is linear, hands back.
+    scale, shift = (first_weight * of_standard).sum(0), (first_weight * first_bias[:, None]).sum(0)
+    first = of_standard * norm_scale + first_bias[:, None] * norm_shift
     grads = [scale, shift, first, first_bias, last.view(channels, width), last_bias]
     return grad_tokens, grads, [None], None
 

@@ -12,6 +12,7 @@ from vcnef.kernels.parts_triton import (
     cast,
     columns,
     dot,
+    fetch,
     gelu,
     matrix,
     norm,
@@ -50,7 +51,7 @@ def decoder(
         tl.store(out + (start + rows) * CHANNELS + channel, field, mask=rows < left)
 
 
-@triton.jit(do_not_specialize=["count", "eps"])
+@triton.jit(do_not_specialize=["count", "eps", "ahead"])
 @no_type_check
 def decoder_backward(
     grad,
@@ -59,43 +60,49 @@ def decoder_backward(
     first,
     last,
     grad_tokens,
-    normalised,
+    standard,
     grad_inner,
     token_sums,
     count,
     eps,
+    ahead,
     CHANNELS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """`token_sums` has the gradients of the norm's scale and shift, of the first bias, and of the last map."""
+    """`token_sums` has the gradients of the first bias and of the last map. What the first weight and the norm learn is
+    made of `standard`, the norm's input with mean 0 and variance 1, and `grad_inner`."""
     program = tl.program_id(0).to(tl.int64)
     start = program * BLOCK_S
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
-    token_sums += program * (3 * D + CHANNELS * (D + 1))
+    token_sums += program * (D + CHANNELS * (D + 1))
     operands = first.weight.dtype.element_ty
+    fetch((tokens,), (start + ahead * BLOCK_S) * D, tl.cast(count, tl.int64) * D, BLOCK_S * D)
     x = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
     unit, inverse = standardise(x, feature, eps, D)
+    # As it is read for the weights: there are no registers for the rest.
+    unit = cast(unit, operands)
+    put(standard + start * D, unit, rows, feature, left, D)
     scale = vector(layer_norm.weight, feature, D)
-    normed = cast(add(times(unit, scale), vector(layer_norm.bias, feature, D)), operands)
-    put(normalised + start * D, normed, rows, feature, left, D)
+    normed = add(times(cast(unit, tl.float32), scale), vector(layer_norm.bias, feature, D))
     first_weight = weight(first.weight, feature, feature, D, D)
     before = add(dot(normed, first_weight), vector(first.bias, feature, D))
-    hidden = gelu(before)
 
     back = zeros(BLOCK_S, feature)
     for channel in tl.static_range(CHANNELS):
         g = tl.load(grad + (start + rows) * CHANNELS + channel, mask=rows < left, other=0.0)
         back = add(back, _rows(vector(last.weight + channel * D, feature, D), g))
-        put_sums(token_sums + (3 + channel) * D, cast(_rows(hidden, g), operands), feature, D)
-        tl.store(token_sums + (3 + CHANNELS) * D + channel, tl.sum(g, 0))
     back = cast(times(back, gelu_slope(before)), operands)
+    hidden = cast(gelu(before), operands)
     put(grad_inner + start * D, back, rows, feature, left, D)
-    put_sums(token_sums + 2 * D, back, feature, D)
+    put_sums(token_sums, back, feature, D)
+    for channel in tl.static_range(CHANNELS):
+        g = tl.load(grad + (start + rows) * CHANNELS + channel, mask=rows < left, other=0.0)
+        put_sums(token_sums + (1 + channel) * D, cast(_rows(cast(hidden, tl.float32), g), operands), feature, D)
+        tl.store(token_sums + (1 + CHANNELS) * D + channel, tl.sum(g, 0))
     back = dot(back, reverse(first_weight))
-    put_sums(token_sums, cast(times(back, unit), operands), feature, D)
-    put_sums(token_sums + D, cast(back, operands), feature, D)
-    put(grad_tokens + start * D, through_norm(back, unit, inverse, scale, feature, D), rows, feature, left, D)
+    back = through_norm(back, cast(unit, tl.float32), inverse, scale, feature, D)
+    put(grad_tokens + start * D, back, rows, feature, left, D)
 
 
 @triton.jit

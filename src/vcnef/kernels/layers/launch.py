@@ -12,15 +12,15 @@ from vcnef.kernels.modulation import DECODE_TILINGS
 from vcnef.kernels.weights import WIDEST_CAPPED, Affine, Tiling
 
 TILINGS = {
-    "mix": Tiling(64, 0, 8, 2, 128),
+    "mix": Tiling(64, 0, 8, 3, 128),
     "attention": Tiling(64, 0, 4, 2, together=2),
     "attention_backward": Tiling(64, 0, 4, 2),
     "mixing_backward": Tiling(128, 0, 4, 2),
-    "keys_backward": Tiling(64, 0, 4, 2, 168),
+    "keys_backward": Tiling(64, 0, 4, 2),
     "modulation": Tiling(64, 0, 4, 3, together=2),
     "modulation_backward": Tiling(64, 0, 4, 2, together=2),
     "modulation_weights_backward": Tiling(64, 0, 8, 3, 255),
-    "mlp": Tiling(128, 64, 8, 2, 128),
+    "mlp": Tiling(128, 64, 8, 3, 128),
     "mlp_backward": Tiling(64, 64, 4, 2, 168),
     "mlp_weights_backward": Tiling(64, 128, 8, 3),
     "decoder": DECODE_TILINGS[0],
@@ -68,12 +68,18 @@ def tiles_of(name: str, points: int) -> int:
 def shares_of(name: str, tiles: int, device: torch.device, others: int = 1) -> tuple[int, int]:
     """How many programs take tile after tile, and how many tiles each: with so many others for the same tiles, there
     are as many as a GPU runs at once."""
-    each = -(-tiles // max(1, _multiprocessors(device) * TILINGS[name].together // others))
+    each = -(-tiles // max(1, multiprocessors(device) * TILINGS[name].together // others))
     return -(-tiles // each), each
 
 
+def launch_fetching(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
+    """The same as `launch` where programs fetch tiles for others, which begin when these are done: as many further on
+    as there are multiprocessors."""
+    launch(kernel, programs, *given, multiprocessors(given[0].device), **sizes)
+
+
 @cache
-def _multiprocessors(device: torch.device) -> int:
+def multiprocessors(device: torch.device) -> int:
     """Two in an interpreter: a program then has several tiles there, too."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
 

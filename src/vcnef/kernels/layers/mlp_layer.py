@@ -14,6 +14,7 @@ from vcnef.kernels.layers.launch import (
     affine,
     floats,
     launch,
+    launch_fetching,
     pack,
     shares_of,
     summed,
@@ -64,7 +65,7 @@ def _mlp_backward(
     grad_tokens, grad_total = two_like(tokens)
     token_sums = floats(tokens, programs, 3 * width)
     maps = affine(weights, packed)
-    launch(
+    launch_fetching(
         kernels.mlp_backward, programs, grad, tokens, standard, inverse, *maps, grad_tokens, grad_total, token_sums,
         count, **_mlp_sizes("mlp_backward", weights, activation),
     )  # fmt: skip

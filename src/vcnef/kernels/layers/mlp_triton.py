@@ -12,6 +12,7 @@ from vcnef.kernels.parts_triton import (
     cast,
     columns,
     dot,
+    fetch,
     gelu,
     matrix,
     normal_density,
@@ -58,7 +59,7 @@ def mlp(
     put_norm(total, out + start * D, standard + start * D, inverse + start, layer_norm, rows, left, feature, eps, D)
 
 
-@triton.jit(do_not_specialize=["count"])
+@triton.jit(do_not_specialize=["count", "ahead"])
 @no_type_check
 def mlp_backward(
     grad,
@@ -72,6 +73,7 @@ def mlp_backward(
     grad_out,
     token_sums,
     count,
+    ahead,
     D: tl.constexpr,
     HIDDEN: tl.constexpr,
     GELU: tl.constexpr,
@@ -83,6 +85,7 @@ def mlp_backward(
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
     operands = widen.weight.dtype.element_ty
     at = start * D
+    fetch((grad, standard, tokens), at + ahead * (BLOCK_S * D), tl.cast(count, tl.int64) * D, BLOCK_S * D)
     total = norm_backward(
         grad + at, standard + at, inverse + start, layer_norm, token_sums + program * 3 * D, rows, left, feature, D
     )

@@ -15,6 +15,7 @@ from vcnef.kernels.parts_triton import (
     cast,
     columns,
     dot,
+    fetch,
     matrix,
     own_tiles,
     place,
@@ -106,7 +107,11 @@ def modulation_backward(
     for tile in tl.range(begin, end, num_stages=STAGES):
         left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
         at, sums_at = where * D, token_sums + tile * (3 * D)
-        total = norm_backward(grad + at, standard + at, inverse + where, layer_norm, sums_at, rows, left, feature, D)
+        fetch((grad, standard), at + BLOCK_S * D, tl.cast(tiles, tl.int64) * (BLOCK_S * D), BLOCK_S * D)
+        # Held, there would not be room on chip for two programs, each with a tile ahead, where F is computed, too.
+        total = norm_backward(
+            grad + at, standard + at, inverse + where, layer_norm, sums_at, rows, left, feature, D, factor is not None
+        )
         # From here on in half precision, as it is read for the weights: there are no registers for the rest.
         total = cast(total, operands)
         put(grad_total + at, total, rows, feature, left, D)
