@@ -5,7 +5,7 @@ from compiling import compiled
 from twins_of_layers import cases, values_and_gradients
 
 from conftest import Case
-from vcnef.kernels import modulation, orthogonal
+from vcnef.kernels import adam, modulation, orthogonal
 from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import DecoderWeights
 
@@ -16,6 +16,8 @@ assert compiled == expected, compiled ^ expected
 
 compiled.clear()
 orthogonal.orthogonalise(torch.randn(1, 96, 96), (1.0, 1.0, 1.0), 5)
+for rate in (0.1, torch.tensor(0.1)):
+    adam.update(torch.zeros(1, 6, dtype=torch.long), torch.ones(3), rate, (0.9, 0.99), 1e-8, 0.1, decoupled=True)
 case = Case(96, 8, 64, torch.nn.GELU)
 weights, tokens, field = case.weights(torch.float16), case.tokens.half(), case.field.half()
 mixed = modulation.mix(tokens, weights)
@@ -27,5 +29,5 @@ decoder = DecoderWeights.pack(torch.float16, eps=1e-5, **parts)
 modulation.apply(tokens, *mixed, field, weights)
 modulation.apply(tokens, *mixed, field, weights, decoder=decoder)
 modulation.decode(tokens, decoder)
-expected = {"orthogonalise", "mix", "apply", "attend", "decode"}
+expected = {"orthogonalise", "adam", "mix", "apply", "attend", "decode"}
 assert compiled == expected, compiled ^ expected

@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
 
 
-@pytest.mark.parametrize("kernels", ["modulation", "layers", "orthogonal"])
+@pytest.mark.parametrize("kernels", ["modulation", "layers", "orthogonal", "adam"])
 def test_kernels_agree_with_their_twins_and_models_with_and_without_them(kernels):
     run(f"interpreted_{kernels}.py", interpret=True)
 

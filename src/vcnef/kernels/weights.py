@@ -179,8 +179,8 @@ def padded(size: int) -> int:
 def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int, widest: int) -> str | None:
     if switched_off():
         return f"{SWITCH} is 0"
-    if (lack := _lack(device)) is not None:
-        return lack
+    if (missing := lack(device)) is not None:
+        return missing
     if dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"tokens are {dtype}"
     if width > widest or width % heads:
@@ -189,7 +189,7 @@ def _obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int, 
 
 
 @cache
-def _lack(device: torch.device) -> str | None:
+def lack(device: torch.device) -> str | None:
     """What a device lacks for the kernels, found out once: blocks ask for every chunk."""
     if device.type != "cuda":
         return f"tokens are on {device.type}, not on a GPU"

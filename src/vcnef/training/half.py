@@ -10,6 +10,8 @@ import torch
 from lightning_fabric.plugins import MixedPrecision
 from torch import Tensor, nn
 
+from vcnef.training.gradients import in_one_piece
+
 MIXED = {"bf16": "bf16-mixed", "fp16": "16-mixed"}
 FIRST, LARGEST = 2.0**16, 2.0**24
 GOOD_STEPS = 1000
@@ -32,16 +34,10 @@ class LossScale:
 
     @torch.no_grad()
     def unscale(self, weights: Iterable[nn.Parameter]) -> None:
-        moved = [weight for weight in weights if weight.grad is not None]
-        parts = [torch.view_as_real(each.grad) if each.is_complex() else each.grad for each in moved]
-        # In one piece: a few kernels, whatever the number of weights.
-        flat = torch.cat([part.flatten() for part in parts]) / self.value
+        whole = in_one_piece(weights)
         # The largest of all is finite where all are: one kernel, where asking each takes several.
-        finite = torch.linalg.vector_norm(flat, inf).isfinite()
-        flat = torch.where(finite, flat, 0.0)
-        for weight, part, own in zip(moved, parts, flat.split([part.numel() for part in parts]), strict=True):
-            whole = own.view(part.shape)
-            weight.grad = torch.view_as_complex(whole) if weight.is_complex() else whole
+        finite = torch.linalg.vector_norm(whole, inf).isfinite()
+        whole.copy_(torch.where(finite, whole / self.value, 0.0))
         self._adapt(finite)
 
     def _adapt(self, finite: Tensor) -> None:

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
+from vcnef.kernels import adam
 from vcnef.suggest import suggestion
+from vcnef.training.adam import FusedAdam
 from vcnef.training.muon import Muon
 from vcnef.training.recipe import Recipe
 
+ADAM = {"adam": Adam, "adamw": AdamW}
 SMALLEST_SIDE = 16
 """Narrower matrices are not for Muon: they map fields to the network's width and back."""
 
@@ -42,17 +45,21 @@ class Together(Optimizer):
 
 def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
     groups = group_weights(model, recipe.rates)
-    fused = groups[0]["params"][0].is_cuda
     shared = {"lr": recipe.learning_rate, "weight_decay": recipe.weight_decay}
-    # Capturable: the step can be part of a CUDA graph.
-    adam = shared | {"fused": fused, "capturable": fused}
-    if recipe.optimiser == "adam":
-        return Adam(groups, **adam)
-    if recipe.optimiser == "adamw":
-        return AdamW(groups, **adam)
+    if recipe.optimiser in ADAM:
+        return _adam(groups, recipe.optimiser, shared)
     inner, rest = _part(groups, inner=True), _part(groups, inner=False)
-    parts = ([Muon(inner, **shared)] if inner else []) + ([AdamW(rest, **adam)] if rest else [])
+    parts = ([Muon(inner, **shared)] if inner else []) + ([_adam(rest, "adamw", shared)] if rest else [])
     return parts[0] if len(parts) == 1 else Together(*parts)
+
+
+def _adam(groups: list[dict[str, Any]], name: str, shared: dict[str, float]) -> Optimizer:
+    weights = [weight for group in groups for weight in group["params"]]
+    if adam.serves(weights):
+        return FusedAdam(groups, **shared, decoupled_weight_decay=name == "adamw")
+    fused = weights[0].is_cuda
+    # Capturable: the step can be part of a CUDA graph.
+    return ADAM[name](groups, **shared, fused=fused, capturable=fused)
 
 
 def group_weights(model: nn.Module, rates: Mapping[str, float]) -> list[dict[str, Any]]:

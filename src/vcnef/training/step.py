@@ -10,6 +10,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from vcnef.data import Batch
+from vcnef.training.gradients import clip
 from vcnef.training.optimisers import set_rate
 from vcnef.training.recipe import Recipe
 
@@ -37,7 +38,9 @@ class Step:
         loss = self.loss(*tensors, progress)
         self.fabric.backward(loss)
         if self.recipe.clip:
-            self.fabric.clip_gradients(self.loss, self.optimiser, max_norm=self.recipe.clip, error_if_nonfinite=False)
+            precision = self.fabric.strategy.precision
+            precision.unscale_gradients(self.optimiser)
+            clip(precision.main_params(self.optimiser), self.recipe.clip)
         self.optimiser.step()
         return loss.detach()
 
