@@ -112,7 +112,8 @@ class Tiling(NamedTuple):
     """How a kernel cuts its work: tokens of a tile, hidden features at a time, warps, depth of the pipelined loop.
 
     `registers` is the most a thread may have, where the compiler would take more: tiles then share a multiprocessor.
-    `together` is how many programs do, where each takes tile after tile.
+    `together` is how many programs do, where each takes tile after tile. `features` are those that the warps are for,
+    where wider tokens have as many more.
     """
 
     tokens: int
@@ -121,6 +122,12 @@ class Tiling(NamedTuple):
     stages: int
     registers: int | None = None
     together: int = 1
+    features: int | None = None
+
+    def widened(self, width: int) -> Tiling:
+        """For tokens of that width."""
+        times = 1 if self.features is None else max(1, padded(width) // self.features)
+        return self._replace(warps=self.warps * times)
 
     @property
     def launch(self) -> dict[str, int | None]:

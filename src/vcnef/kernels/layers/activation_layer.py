@@ -8,10 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import TILINGS, floats, launch, summed, tiles_of
-
-TILES = 32
-"""That one program of the backward kernel takes one after the other."""
+from vcnef.kernels.layers.launch import TILINGS, floats, launch, shares_of, summed, tiles_of
 
 
 def gelu(x: Float[Tensor, "*b h"], bias: Float[Tensor, " h"]) -> Float[Tensor, "*b h"]:
@@ -38,10 +35,12 @@ def _gelu_backward(grad: Tensor, x: Tensor, bias: Tensor) -> tuple[Tensor, Tenso
     from vcnef.kernels.layers import activation_triton as kernels
 
     count, sizes = _sizes("activation_backward", x)
-    parts = -(-tiles_of("activation_backward", count) // TILES)
+    tiles, chunks = tiles_of("activation_backward", count), _chunks(sizes)
+    parts, share = shares_of("activation_backward", tiles, x.device, chunks)
     grad_x, bias_sums = torch.empty_like(x), floats(x, parts, len(bias))
-    programs = parts * _chunks(sizes)
-    launch(kernels.activation_backward, programs, grad, x, bias, grad_x, bias_sums, count, TILES=TILES, **sizes)
+    launch(
+        kernels.activation_backward, parts * chunks, grad, x, bias, grad_x, bias_sums, count, tiles, share, **sizes
+    )  # fmt: skip
     return grad_x, summed(bias_sums)
 
 

@@ -21,7 +21,7 @@ def activation(x, bias, out, count, D: tl.constexpr, BLOCK_S: tl.constexpr, BLOC
     put(out + at, gelu(before), rows, chunk, left, D)
 
 
-@triton.jit(do_not_specialize=["count"])
+@triton.jit(do_not_specialize=["count", "tiles", "share"])
 @no_type_check
 def activation_backward(
     grad,
@@ -30,22 +30,23 @@ def activation_backward(
     grad_x,
     bias_sums,
     count,
+    tiles,
+    share,
     D: tl.constexpr,
-    TILES: tl.constexpr,
     BLOCK_S: tl.constexpr,
     BLOCK_H: tl.constexpr,
 ):
     """A program takes several tiles: the sum over rows, the gradient of the bias, is joined between threads once."""
-    program, chunk = _own(D, BLOCK_H)
+    part, chunk = _own(D, BLOCK_H)
     rows, shift, sums = tl.arange(0, BLOCK_S), vector(bias, chunk, D), zeros(BLOCK_S, chunk)
-    for tile in range(TILES):
-        start = (program * TILES + tile) * BLOCK_S
+    for tile in range(part * share, tl.minimum((part + 1) * share, tiles)):
+        start = tile * BLOCK_S
         left, at = count - start, start * D
         before = add(cast(matrix(x + at, rows, chunk, left, D), tl.float32), shift)
         back = times(cast(matrix(grad + at, rows, chunk, left, D), tl.float32), gelu_slope(before))
         put(grad_x + at, back, rows, chunk, left, D)
         sums = add(sums, back)
-    put_sums(bias_sums + program * D, sums, chunk, D)
+    put_sums(bias_sums + part * D, sums, chunk, D)
 
 
 @triton.jit

@@ -23,6 +23,7 @@ from vcnef.kernels.layers.launch import (
     two_like,
     weight_grad,
 )
+from vcnef.kernels.layers.residual_layer import through_norm
 from vcnef.kernels.weights import head_maps, padded
 
 
@@ -75,19 +76,20 @@ def _attention_backward(
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
     tiles = tiles_of("attention_backward", points)
-    grad_total, grad_tokens = two_like(tokens)
+    grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
     grad_maps = tokens.new_empty(*tokens.shape[:-1], 2 * width)
-    token_sums, mean_sums = floats(tokens, rows * tiles, 5 * width), floats(tokens, rows * tiles, width)
+    token_sums, mean_sums = floats(tokens, rows * tiles, 2 * width), floats(tokens, rows * tiles, width)
     launch_fetching(
-        kernels.attention_backward, rows * tiles, grad, normalised, normaliser, mixing, key_mean, standard, inverse,
-        norm, head_maps(width, heads, tokens.dtype, tokens.device), grad_total, grad_maps, token_sums, mean_sums,
-        points, HEADS=heads, D=width,
+        kernels.attention_backward, rows * tiles, grad_total, normalised, normaliser, mixing, key_mean,
+        head_maps(width, heads, tokens.dtype, tokens.device), grad_maps, token_sums, mean_sums, points,
+        HEADS=heads, D=width,
     )  # fmt: skip
 
     per_row = (rows, points, width)
     grad_mixing = normalised.view(per_row).mT @ grad_total.view(per_row)
     grad_state, grad_gram = two_like(mixing)
     grad_key_sum, bias_sums = two_like(key_mean)
+    grad_tokens = torch.empty_like(tokens)
     launch(
         kernels.mixing_backward, rows, grad_mixing, mean_sums, key_mean, value, join.weight, grad_state, grad_gram,
         grad_key_sum, bias_sums, tiles, points, D=width, HEAD=width // heads,
@@ -98,7 +100,7 @@ def _attention_backward(
         key, grad_tokens, token_sums, points, D=width,
     )  # fmt: skip
     return [
-        *(grad_tokens, grad_total, summed(token_sums), weight_grad(tokens, grad_maps)),
+        *(grad_tokens, grad_total, norm_sums, summed(token_sums), weight_grad(tokens, grad_maps)),
         *(weight_grad(gram, grad_state), summed(bias_sums), weight_grad(state, grad_mixing)),
     ]
 
@@ -107,7 +109,8 @@ def _attention_backward(
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     value, value_bias, join = map(torch.empty_like, weights[4:7])
     width = tokens.shape[-1]
-    return [*two_like(tokens), floats(tokens, 5 * width), floats(tokens, 2 * width, width), value, value_bias, join]
+    sums = floats(tokens, 3 * width), floats(tokens, 2 * width)
+    return [*two_like(tokens), *sums, floats(tokens, 2 * width, width), value, value_bias, join]
 
 
 def _save_attention(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -121,9 +124,10 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, *saved = ctx.saved_tensors
     weights, packed, saved = saved[:10], saved[10:14], saved[14:]
     found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
-    grad_tokens, grad_extra, sums, query_and_key, value, value_bias, join = found
+    grad_tokens, grad_extra, norm_sums, map_sums, query_and_key, value, value_bias, join = found
     query, key = query_and_key.chunk(2)
-    scale, shift, join_bias, query_bias, key_bias = sums.chunk(5)
+    scale, shift, join_bias = norm_sums.chunk(3)
+    query_bias, key_bias = map_sums.chunk(2)
     grads = [query, query_bias, key, key_bias, value, value_bias, join, join_bias, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
 

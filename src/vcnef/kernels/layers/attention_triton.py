@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.heads_triton import gather, head_values, inverse_head_sums, put_heads, spread, within_heads
-from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm, put_sums
+from vcnef.kernels.layers.norm_triton import positive_slope, put_norm, put_sums
 from vcnef.kernels.parts_triton import (
     add,
     cast,
@@ -78,16 +78,12 @@ def attention(
 @triton.jit(do_not_specialize=["points", "ahead"])
 @no_type_check
 def attention_backward(
-    grad,
+    grad_total,
     normalised,
     normaliser,
     mixing,
     key_mean,
-    standard,
-    inverse,
-    layer_norm,
     heads,
-    grad_total,
     grad_maps,
     token_sums,
     mean_sums,
@@ -108,17 +104,11 @@ def attention_backward(
     where = row * points + first
     at = where * D
     count = tl.num_programs(0) // tl.cdiv(points, BLOCK_S) * points.to(tl.int64)
-    fetch((grad, standard, normalised), at + ahead * (BLOCK_S * D), count * D, BLOCK_S * D)
-    w = matrix(normalised + at, rows, feature, left, D)
+    fetch((grad_total, normalised), at + ahead * (BLOCK_S * D), count * D, BLOCK_S * D)
+    total = matrix(grad_total + at, rows, feature, left, D)
+    w = cast(matrix(normalised + at, rows, feature, left, D), tl.float32)
     inverse_sum = head_values(normaliser + where * HEADS, rows, left, HEADS)
-    total = norm_backward(
-        grad + at, standard + at, inverse + where, layer_norm, token_sums + program * 5 * D, rows, left, feature, D
-    )
-    total = cast(total, operands)
-    put(grad_total + at, total, rows, feature, left, D)
-
     back = dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D)))
-    w = cast(w, tl.float32)
     # The gradient of the normaliser is the same for all features of a head.
     shared = spread(gather(times(back, w), heads, feature, D, HEADS), heads, feature, D, HEADS)
     put_sums(mean_sums + program * D, cast(scaled(times(w, shared), -1.0), operands), feature, D)
@@ -126,7 +116,7 @@ def attention_backward(
     slope = smaller(w, spread(inverse_sum, heads, feature, D, HEADS))
     back = cast(times(back, slope), operands)
     put(grad_maps + 2 * at, back, rows, feature, left, D, 2)
-    put_sums(token_sums + program * 5 * D + 3 * D, back, feature, D)
+    put_sums(token_sums + program * 2 * D, back, feature, D)
 
 
 @triton.jit(do_not_specialize=["tiles", "points"])
@@ -200,7 +190,7 @@ def keys_backward(
     # Tokens beyond the last have keys, but no gradient.
     back = [tl.where((rows < left)[:, None], each, 0.0).to(operands) for each in back]
     put(grad_maps + 2 * at + D, back, rows, feature, left, D, 2)
-    put_sums(token_sums + program * 5 * D + 4 * D, back, feature, D)
+    put_sums(token_sums + program * 2 * D + D, back, feature, D)
     total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)
     query_back = reverse(weight(query_weight, feature, feature, D, D))
     total = dot(matrix(grad_maps + 2 * at, rows, feature, left, D, 2), query_back, total)

@@ -21,6 +21,7 @@ from vcnef.kernels.layers.launch import (
     tiles_of,
     two_like,
 )
+from vcnef.kernels.layers.residual_layer import through_norm
 from vcnef.kernels.weights import padded
 
 
@@ -61,13 +62,12 @@ def _mlp_backward(
 
     hidden, width = weights[0].shape
     count = inverse.numel()
-    programs = tiles_of("mlp_backward", count)
-    grad_tokens, grad_total = two_like(tokens)
-    token_sums = floats(tokens, programs, 3 * width)
-    maps = affine(weights, packed)
+    *maps, norm = affine(weights, packed)
+    grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
+    grad_tokens = torch.empty_like(tokens)
     launch_fetching(
-        kernels.mlp_backward, programs, grad, tokens, standard, inverse, *maps, grad_tokens, grad_total, token_sums,
-        count, **_mlp_sizes("mlp_backward", weights, activation),
+        kernels.mlp_backward, tiles_of("mlp_backward", count), grad_total, tokens, *maps, grad_tokens, count,
+        **_mlp_sizes("mlp_backward", weights, activation),
     )  # fmt: skip
 
     sizes = _mlp_sizes("mlp_weights_backward", weights, activation)
@@ -76,9 +76,9 @@ def _mlp_backward(
     parts, share = shares_of("mlp_weights_backward", tiles, tokens.device, chunks)
     sums = floats(tokens, parts, hidden * (2 * width + 1))
     launch(
-        kernels.mlp_weights_backward, parts * chunks, tokens, grad_total, *maps[:2], sums, count, share, **sizes
+        kernels.mlp_weights_backward, parts * chunks, tokens, grad_total, *maps, sums, count, share, **sizes
     )  # fmt: skip
-    return [grad_tokens, summed(token_sums), summed(sums)]
+    return [grad_tokens, norm_sums, summed(sums)]
 
 
 @_mlp_backward.register_fake

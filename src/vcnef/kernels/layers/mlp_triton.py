@@ -5,7 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import norm_backward, put_norm
+from vcnef.kernels.layers.norm_triton import put_norm
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
@@ -14,6 +14,7 @@ from vcnef.kernels.parts_triton import (
     dot,
     fetch,
     gelu,
+    hold,
     matrix,
     normal_density,
     normal_tail,
@@ -62,16 +63,11 @@ def mlp(
 @triton.jit(do_not_specialize=["count", "ahead"])
 @no_type_check
 def mlp_backward(
-    grad,
+    grad_total,
     tokens,
-    standard,
-    inverse,
     widen,
     narrow,
-    layer_norm,
     grad_tokens,
-    grad_out,
-    token_sums,
     count,
     ahead,
     D: tl.constexpr,
@@ -80,23 +76,18 @@ def mlp_backward(
     BLOCK_S: tl.constexpr,
     BLOCK_H: tl.constexpr,
 ):
-    program = tl.program_id(0).to(tl.int64)
-    start = program * BLOCK_S
+    start = tl.program_id(0).to(tl.int64) * BLOCK_S
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
-    operands = widen.weight.dtype.element_ty
     at = start * D
-    fetch((grad, standard, tokens), at + ahead * (BLOCK_S * D), tl.cast(count, tl.int64) * D, BLOCK_S * D)
-    total = norm_backward(
-        grad + at, standard + at, inverse + start, layer_norm, token_sums + program * 3 * D, rows, left, feature, D
-    )
-    grad_operand = cast(total, operands)
-    put(grad_out + at, grad_operand, rows, feature, left, D)
+    fetch((grad_total, tokens), at + ahead * (BLOCK_S * D), tl.cast(count, tl.int64) * D, BLOCK_S * D)
+    g = matrix(grad_total + at, rows, feature, left, D)
     x = matrix(tokens + at, rows, feature, left, D)
+    total = cast(hold(g, left), tl.float32)
     for first in range(0, HIDDEN, BLOCK_H):
         chunk = (first + tl.arange(0, BLOCK_H),)
         widening = weight(widen.weight, feature, chunk, D, HIDDEN)
         before = add(dot(x, widening), vector(widen.bias, chunk, HIDDEN))
-        back = dot(grad_operand, reverse(weight(narrow.weight, chunk, feature, HIDDEN, D)))
+        back = dot(g, reverse(weight(narrow.weight, chunk, feature, HIDDEN, D)))
         back = times(back, gelu_slope(before) if GELU else relu_slope(before))
         total = dot(back, reverse(widening), total)
     put(grad_tokens + at, total, rows, feature, left, D)
@@ -106,7 +97,7 @@ def mlp_backward(
 @no_type_check
 def mlp_weights_backward(
     tokens,
-    grad_out,
+    grad_total,
     widen,
     narrow,
     sums,
@@ -137,7 +128,7 @@ def mlp_weights_backward(
     for start in range(part * share * BLOCK_S, end, BLOCK_S):
         rows, at = tl.arange(0, BLOCK_S), start * D
         x = matrix(tokens + at, rows, feature, end - start, D)
-        g = matrix(grad_out + at, rows, feature, end - start, D)
+        g = matrix(grad_total + at, rows, feature, end - start, D)
         before = add(dot(widening, as_columns(x)), (bias,))
         back = dot(narrowing, as_columns(g))
         back = times(back, gelu_slope(before) if GELU else relu_slope(before))

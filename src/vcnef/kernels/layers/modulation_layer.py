@@ -19,7 +19,9 @@ from vcnef.kernels.layers.launch import (
     shares_of,
     summed,
     tiles_of,
+    two_like,
 )
+from vcnef.kernels.layers.residual_layer import through_norm
 from vcnef.kernels.weights import padded
 
 
@@ -74,12 +76,12 @@ def _modulation_backward(
     *scale, out_map, norm = affine(weights, packed)
     maps = *(scale or [None]), out_map
     sizes = {"D": width, "SHARED_FIELD": len(field) == 1}
-    grad_total, grad_own, grad_field = (torch.empty_like(standard) for _ in range(3))
+    grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
+    grad_own, grad_field = two_like(standard)
     tiles = batch * frames * tiles_of("modulation_backward", points)
-    token_sums = floats(tokens, tiles, 3 * width)
     launch_in_turn(
-        kernels.modulation_backward, tiles, grad, tokens, factor, field, standard, inverse, *maps, norm,
-        grad_own, grad_field, grad_total, token_sums, frames, points, **sizes,
+        kernels.modulation_backward, tiles, grad_total, tokens, factor, field, *maps, grad_own, grad_field, frames,
+        points, **sizes,
     )  # fmt: skip
 
     tiles = batch * frames * tiles_of("modulation_weights_backward", points)
@@ -91,7 +93,7 @@ def _modulation_backward(
     )  # fmt: skip
     grad_field = grad_field.sum(0, keepdim=True) if len(field) == 1 else grad_field
     own = [grad_own] if factor is None else [each.sum(1, keepdim=True) for each in (grad_total, grad_own)]
-    return [own[0], grad_field, summed(token_sums), summed(weight_sums), *own[1:]]
+    return [own[0], grad_field, norm_sums, summed(weight_sums), *own[1:]]
 
 
 @_modulation_backward.register_fake

@@ -8,14 +8,13 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import norm_backward, positive_slope, put_norm
+from vcnef.kernels.layers.norm_triton import positive_slope, put_norm
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
     cast,
     columns,
     dot,
-    fetch,
     matrix,
     own_tiles,
     place,
@@ -75,19 +74,14 @@ def modulation(
 @triton.jit(do_not_specialize=["frames", "points", "tiles", "share"])
 @no_type_check
 def modulation_backward(
-    grad,
+    grad_total,
     tokens,
     factor,
     field,
-    standard,
-    inverse,
     scale,
     out_map,
-    layer_norm,
     grad_own,
     grad_field,
-    grad_total,
-    token_sums,
     frames,
     points,
     tiles,
@@ -99,22 +93,14 @@ def modulation_backward(
 ):
     """`grad_own` is the gradient of the tokens, or of a factor that is given; the tokens' is `grad_total` then."""
     rows, feature = tl.arange(0, BLOCK_S), columns(D)
-    operands = out_map.weight.dtype.element_ty
     out_back = reverse(weight(out_map.weight, feature, feature, D, D))
     if factor is None:
         scaling = weight(scale.weight, feature, feature, D, D)
     begin, end = own_tiles(tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES):
         left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
-        at, sums_at = where * D, token_sums + tile * (3 * D)
-        fetch((grad, standard), at + BLOCK_S * D, tl.cast(tiles, tl.int64) * (BLOCK_S * D), BLOCK_S * D)
-        # Held, there would not be room on chip for two programs, each with a tile ahead, where F is computed, too.
-        total = norm_backward(
-            grad + at, standard + at, inverse + where, layer_norm, sums_at, rows, left, feature, D, factor is not None
-        )
-        # From here on in half precision, as it is read for the weights: there are no registers for the rest.
-        total = cast(total, operands)
-        put(grad_total + at, total, rows, feature, left, D)
+        at = where * D
+        total = matrix(grad_total + at, rows, feature, left, D)
         back = dot(total, out_back)
         if factor is not None:
             f = cast(matrix(factor + token_at, rows, feature, left, D), tl.float32)
@@ -189,8 +175,10 @@ def _find(tile, factor, frames, points, D: tl.constexpr, SHARED_FIELD: tl.conste
     """Of a tile: the tokens left in its row, its first one, and where its tokens and its field are."""
     row, first = place(tile, points, BLOCK_S)
     where = row * points + first
-    token_at = ((row // frames) * points + first) * D if factor is not None else where * D
-    field_at = ((row % frames) * points + first) * D if SHARED_FIELD else where * D
+    # Divided in 32 bits: in 64 it is a subroutine, across which products do not overlap.
+    of_all = row.to(tl.int32)
+    token_at = ((of_all // frames).to(tl.int64) * points + first) * D if factor is not None else where * D
+    field_at = (of_all % frames * points + first) * D if SHARED_FIELD else where * D
     return points - first, where, token_at, field_at
 
 

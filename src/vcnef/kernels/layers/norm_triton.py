@@ -10,7 +10,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.parts_triton import add, cast, hold, inside, matrix, pairs, put, sums, times, vector
+from vcnef.kernels.parts_triton import add, inside, pairs, put, sums, times, vector
 
 
 @triton.jit
@@ -33,26 +33,6 @@ def standardise(x, feature, eps, D: tl.constexpr):
     centred = _only_inside([each - mean[:, None] for each in x], feature, D)
     scale = tl.rsqrt(sums(times(centred, centred)) * (1.0 / D) + eps)
     return [each * scale[:, None] for each in centred], scale
-
-
-@triton.jit
-@no_type_check
-def norm_backward(
-    grad, standard, inverse, affine, norm_sums, rows, left, feature, D: tl.constexpr, HOLD: tl.constexpr = True
-):
-    """The gradient of LN's input; also the sums over tokens that are the gradients of its scale and shift, and of a
-    bias before it."""
-    operands = grad.dtype.element_ty
-    operand, unit = matrix(grad, rows, feature, left, D), matrix(standard, rows, feature, left, D)
-    scale = tl.load(inverse + rows, mask=rows < left, other=0.0)
-    if HOLD:
-        operand, unit = hold(operand, left), hold(unit, left)
-    g, unit = cast(operand, tl.float32), cast(unit, tl.float32)
-    put_sums(norm_sums, cast(times(g, unit), operands), feature, D)
-    put_sums(norm_sums + D, operand, feature, D)
-    back = through_norm(g, unit, scale, vector(affine.weight, feature, D), feature, D)
-    put_sums(norm_sums + 2 * D, cast(back, operands), feature, D)
-    return back
 
 
 @triton.jit

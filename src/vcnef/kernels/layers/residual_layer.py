@@ -8,11 +8,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import Weights, floats, launch, like, summed, tiles_of, two_like
-from vcnef.kernels.weights import Affine
-
-TILES = 32
-"""That one program of the backward kernel takes one after the other."""
+from vcnef.kernels.layers.launch import (
+    Weights,
+    floats,
+    launch,
+    launch_in_turn,
+    like,
+    shares_of,
+    summed,
+    tiles_of,
+    two_like,
+)
+from vcnef.kernels.weights import Affine, padded
 
 
 def residual(
@@ -58,14 +65,20 @@ def _empty_residual(tokens: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 def _residual_backward(
     grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor, sums: int
 ) -> tuple[Tensor, Tensor]:
+    return through_norm(grad, standard, inverse, Affine(scale, shift), sums)
+
+
+def through_norm(grad: Tensor, standard: Tensor, inverse: Tensor, norm: Affine, sums: int = 3) -> tuple[Tensor, Tensor]:
+    """The gradient of a norm's input, and those of its scale, its shift and, if there are three, a bias before it."""
     from vcnef.kernels.layers import residual_triton as kernels
 
-    width, count = len(scale), inverse.numel()
-    programs = -(-tiles_of("residual_backward", count) // TILES)
+    width, count = len(norm.bias), inverse.numel()
+    tiles = tiles_of("residual_backward", count)
+    programs, _ = shares_of("residual_backward", tiles, grad.device)
     grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, sums * width)
-    launch(
-        kernels.residual_backward, programs, grad, standard, inverse, Affine(scale, shift), grad_total, token_sums,
-        count, D=width, SUMS=sums, TILES=TILES,
+    launch_in_turn(
+        kernels.residual_backward, tiles, grad, standard, inverse, norm, grad_total, token_sums, count,
+        D=width, SUMS=sums, BLOCK_D=padded(width),
     )  # fmt: skip
     return grad_total, summed(token_sums)
 

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.layers.norm_triton import put_norm, put_sums, through_norm
-from vcnef.kernels.parts_triton import add, cast, columns, matrix, put, times, vector, zeros
+from vcnef.kernels.parts_triton import add, cast, columns, matrix, own_tiles, put, times, vector, zeros
 
 
 @triton.jit(do_not_specialize=["count", "eps"])
@@ -37,7 +37,7 @@ def residual(
     put_norm(total, out + start * D, standard, inverse, layer_norm, rows, left, feature, eps, D)
 
 
-@triton.jit(do_not_specialize=["count"])
+@triton.jit(do_not_specialize=["count", "tiles", "share"])
 @no_type_check
 def residual_backward(
     grad,
@@ -47,19 +47,24 @@ def residual_backward(
     grad_total,
     token_sums,
     count,
+    tiles,
+    share,
     D: tl.constexpr,
     SUMS: tl.constexpr,
-    TILES: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    """A program takes several tiles: sums over tokens are joined between threads once, at its end. There are three of
-    them where a bias is in the sum."""
-    program = tl.program_id(0).to(tl.int64)
-    rows, feature = tl.arange(0, BLOCK_S), columns(D)
+    """Sums over tokens are joined between threads once, at the end of a program's tiles; there are three of them where
+    a bias is in the sum.
+
+    Features stand in one part: two would lie in registers in two ways, which a sum over both has to bring together."""
+    rows, feature = tl.arange(0, BLOCK_S), (tl.arange(0, BLOCK_D),)
     weight = vector(layer_norm.weight, feature, D)
     scale_sums, shift_sums, bias_sums = zeros(BLOCK_S, feature), zeros(BLOCK_S, feature), zeros(BLOCK_S, feature)
-    for tile in range(TILES):
-        start = (program * TILES + tile) * BLOCK_S
+    begin, end = own_tiles(tiles, share)
+    for tile in tl.range(begin, end, num_stages=STAGES):
+        start = tl.cast(tile, tl.int64) * BLOCK_S
         left, at = count - start, start * D
         g = cast(matrix(grad + at, rows, feature, left, D), tl.float32)
         unit = cast(matrix(standard + at, rows, feature, left, D), tl.float32)
@@ -69,7 +74,7 @@ def residual_backward(
         scale_sums, shift_sums = add(scale_sums, times(g, unit)), add(shift_sums, g)
         if SUMS == 3:
             bias_sums = add(bias_sums, total)
-    token_sums += program * SUMS * D
+    token_sums += tl.program_id(0) * SUMS * D
     put_sums(token_sums, scale_sums, feature, D)
     put_sums(token_sums + D, shift_sums, feature, D)
     if SUMS == 3:
