@@ -175,10 +175,8 @@ def _find(tile, factor, frames, points, D: tl.constexpr, SHARED_FIELD: tl.conste
     """Of a tile: the tokens left in its row, its first one, and where its tokens and its field are."""
     row, first = place(tile, points, BLOCK_S)
     where = row * points + first
-    # Divided in 32 bits: in 64 it is a subroutine, across which products do not overlap.
-    of_all = row.to(tl.int32)
-    token_at = ((of_all // frames).to(tl.int64) * points + first) * D if factor is not None else where * D
-    field_at = (of_all % frames * points + first) * D if SHARED_FIELD else where * D
+    token_at = ((row // frames) * points + first) * D if factor is not None else where * D
+    field_at = ((row % frames) * points + first) * D if SHARED_FIELD else where * D
     return points - first, where, token_at, field_at
 
 
