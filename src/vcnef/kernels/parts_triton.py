@@ -151,7 +151,7 @@ def put_reversed(pointer, x, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.cons
 @triton.jit
 @no_type_check
 def fetch(pointers, at, count, SIZE: tl.constexpr):
-    """Ask for a tile of each of these to be brought to the L2 cache: whoever reads it next waits a third as long."""
+    """Ask for a tile of each of these to be brought to the L2 cache, where whoever reads it next waits less long."""
     if not INTERPRETED:
         for each in tl.static_range(len(pointers)):
             _fetch(pointers[each], at, count, SIZE)

@@ -89,12 +89,12 @@ def _attention_backward(
     grad_mixing = normalised.view(per_row).mT @ grad_total.view(per_row)
     grad_state, grad_gram = two_like(mixing)
     grad_key_sum, bias_sums = two_like(key_mean)
-    grad_tokens = torch.empty_like(tokens)
     launch(
         kernels.mixing_backward, rows, grad_mixing, mean_sums, key_mean, value, join.weight, grad_state, grad_gram,
         grad_key_sum, bias_sums, tiles, points, D=width, HEAD=width // heads,
     )  # fmt: skip
 
+    grad_tokens = torch.empty_like(tokens)
     launch(
         kernels.keys_backward, rows * tiles, tokens, grad_gram, grad_key_sum, grad_total, grad_maps, query.weight,
         key, grad_tokens, token_sums, points, D=width,
