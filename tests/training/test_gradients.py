@@ -56,3 +56,9 @@ def test_what_is_not_finite_stays_so():
     weights[0].grad[1] = torch.nan
     clip(weights, 1.0)
     assert all(weight.grad is None or weight.grad.isnan().all() for weight in weights)
+
+
+def test_without_gradients_there_is_nothing_to_clip():
+    weight = nn.Parameter(torch.ones(3))
+    clip([weight], 1.0)
+    assert weight.grad is None

@@ -19,6 +19,8 @@ def in_one_piece(weights: Iterable[nn.Parameter]) -> Float[Tensor, " all"]:
     """The gradients of `moving` weights as one vector, of which each is a part from then on."""
     chosen = moving(weights)
     parts = [torch.view_as_real(each.grad) if each.is_complex() else each.grad for each in chosen]
+    if not parts:
+        return torch.empty(0)
     if (whole := _piece(parts)) is not None:
         return whole
     whole = torch.cat([part.flatten() for part in parts])
