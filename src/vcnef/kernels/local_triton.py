@@ -5,7 +5,8 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.parts_triton import add, columns, matrix, own_tile, put, times, vector, zeros
+from vcnef.kernels.parts_triton import add, columns, matrix, put, times, vector, zeros
+from vcnef.kernels.tiles_triton import own_tile
 
 SIZES = ["points", "first", "planes", "lines", "length"]
 """Other ones do not want another kernel."""

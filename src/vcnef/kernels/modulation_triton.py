@@ -15,7 +15,6 @@ from vcnef.kernels.parts_triton import (
     gelu,
     matrix,
     norm,
-    own_tile,
     positive,
     product,
     put,
@@ -27,6 +26,7 @@ from vcnef.kernels.parts_triton import (
     weight,
     zeros,
 )
+from vcnef.kernels.tiles_triton import own_tile
 
 # `do_not_specialize`: one compilation serves all numbers of points and times.
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, optim
 
 from vcnef.kernels import adam
 from vcnef.training.gradients import in_one_piece, moving
+
+
+class Plan(NamedTuple):
+    """Of a group: where everything lies, the same in chunks, and the counts of steps that its weights have made."""
+
+    places: list[int]
+    chunks: Tensor
+    counts: list[Tensor]
 
 
 class FusedAdam(optim.Adam):
@@ -19,27 +27,27 @@ class FusedAdam(optim.Adam):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, capturable=True)
-        self.plans: dict[int, tuple[list[int], Tensor, list[Tensor]]] = {}
+        self.plans: dict[int, Plan] = {}
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
         for place, group in enumerate(self.param_groups):
             if weights := moving(group["params"]):
-                chunks, counts = self._plan(place, weights)
-                torch._foreach_add_(counts, 1)
+                plan = self._plan(place, weights)
+                torch._foreach_add_(plan.counts, 1)
                 options = group["lr"], group["betas"], group["eps"], group["weight_decay"]
-                adam.update(chunks, in_one_piece(weights), *options, decoupled=group["decoupled_weight_decay"])
+                adam.update(plan.chunks, in_one_piece(weights), *options, decoupled=group["decoupled_weight_decay"])
 
-    def _plan(self, place: int, weights: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """The chunks of these weights, and the counts of steps that they have."""
-        states = [self._state(weight) for weight in weights]
-        where = [each.data_ptr() for state in states for each in state]
-        if place not in self.plans or self.plans[place][0] != where:
+    def _plan(self, place: int, weights: list[Tensor]) -> Plan:
+        places = self._places(weights)
+        if place not in self.plans or self.plans[place].places != places:
             counts = self._share_counts(weights)
-            states = [self._state(weight) for weight in weights]
-            where = [each.data_ptr() for state in states for each in state]
-            self.plans[place] = where, adam.chunk(states), counts
-        return self.plans[place][1:]
+            chunks = adam.chunk([self._state(weight) for weight in weights])
+            self.plans[place] = Plan(self._places(weights), chunks, counts)
+        return self.plans[place]
+
+    def _places(self, weights: list[Tensor]) -> list[int]:
+        return [each.data_ptr() for weight in weights for each in self._state(weight)]
 
     def _state(self, weight: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         state = self.state[weight]

@@ -8,6 +8,7 @@ import triton.language as tl
 from vcnef.kernels.layers.mlp_triton import gelu_slope
 from vcnef.kernels.layers.norm_triton import put_sums
 from vcnef.kernels.parts_triton import add, cast, gelu, matrix, put, times, vector, zeros
+from vcnef.kernels.tiles_triton import own_tiles
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -39,7 +40,8 @@ def activation_backward(
     """A program takes several tiles: the sum over rows, the gradient of the bias, is joined between threads once."""
     part, chunk = _own(D, BLOCK_H)
     rows, shift, sums = tl.arange(0, BLOCK_S), vector(bias, chunk, D), zeros(BLOCK_S, chunk)
-    for tile in range(part * share, tl.minimum((part + 1) * share, tiles)):
+    begin, end = own_tiles(part, tiles, share)
+    for tile in range(begin, end):
         start = tile * BLOCK_S
         left, at = count - start, start * D
         before = add(cast(matrix(x + at, rows, chunk, left, D), tl.float32), shift)

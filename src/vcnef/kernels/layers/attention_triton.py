@@ -12,11 +12,7 @@ from vcnef.kernels.parts_triton import (
     cast,
     columns,
     dot,
-    fetch,
     matrix,
-    own_tile,
-    own_tiles,
-    place,
     positive,
     put,
     reverse,
@@ -27,6 +23,7 @@ from vcnef.kernels.parts_triton import (
     vector,
     weight,
 )
+from vcnef.kernels.tiles_triton import fetch, own_tile, own_tiles, place
 
 
 @triton.jit(do_not_specialize=["points", "eps", "tiles", "share"])
@@ -56,7 +53,7 @@ def attention(
 ):
     rows, feature = tl.arange(0, BLOCK_S), columns(D)
     query_weight = weight(query.weight, feature, feature, D, D)
-    begin, end = own_tiles(tiles, share)
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES):
         row, first = place(tile, points, BLOCK_S)
         left, where = points - first, row * points + first

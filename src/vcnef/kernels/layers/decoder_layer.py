@@ -76,8 +76,8 @@ def _save_decoder(ctx: Any, inputs: tuple, output: Tensor) -> None:
 def _differentiate_decoder(ctx: Any, grad: Tensor) -> tuple:
     tokens, packed, *weights = ctx.saved_tensors
     grad_tokens, sums, of_standard = _decoder_backward(grad.contiguous(), tokens, weights, [packed], ctx.eps)
-    norm_scale, norm_shift, first_weight, _, _, _ = weights
-    channels, width = weights[4].shape
+    norm_scale, norm_shift, first_weight, _, last_weight, _ = weights
+    channels, width = last_weight.shape
     first_bias, last, last_bias = sums.split([width, channels * width, channels])
     # Sums over tokens of what the first map, which is linear, hands back.
     scale, shift = (first_weight * of_standard).sum(0), (first_weight * first_bias[:, None]).sum(0)

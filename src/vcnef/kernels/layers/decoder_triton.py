@@ -12,7 +12,6 @@ from vcnef.kernels.parts_triton import (
     cast,
     columns,
     dot,
-    fetch,
     gelu,
     matrix,
     norm,
@@ -25,6 +24,7 @@ from vcnef.kernels.parts_triton import (
     weight,
     zeros,
 )
+from vcnef.kernels.tiles_triton import fetch
 
 
 @triton.jit(do_not_specialize=["count", "eps"])

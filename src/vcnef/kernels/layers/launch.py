@@ -53,6 +53,12 @@ def launch_in_turn(kernel: Any, tiles: int, *given: Any, **sizes: Any) -> None:
     _start(kernel, programs, tiling, (*given, tiles, share), sizes | {"STAGES": tiling.stages})
 
 
+def launch_fetching(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
+    """As `launch` does, where programs fetch tiles for others, which begin when these are done: as many further on as
+    there are multiprocessors."""
+    launch(kernel, programs, *given, _multiprocessors(given[0].device), **sizes)
+
+
 def _start(kernel: Any, programs: int, tiling: Tiling, given: tuple, sizes: dict[str, Any]) -> None:
     """With all registers where tokens are wide."""
     if sizes["D"] > WIDEST_CAPPED:
@@ -68,18 +74,12 @@ def tiles_of(name: str, points: int) -> int:
 def shares_of(name: str, tiles: int, device: torch.device, others: int = 1) -> tuple[int, int]:
     """How many programs take tile after tile, and how many tiles each: with so many others for the same tiles, there
     are as many as a GPU runs at once."""
-    each = -(-tiles // max(1, multiprocessors(device) * TILINGS[name].together // others))
+    each = -(-tiles // max(1, _multiprocessors(device) * TILINGS[name].together // others))
     return -(-tiles // each), each
 
 
-def launch_fetching(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
-    """The same as `launch` where programs fetch tiles for others, which begin when these are done: as many further on
-    as there are multiprocessors."""
-    launch(kernel, programs, *given, multiprocessors(given[0].device), **sizes)
-
-
 @cache
-def multiprocessors(device: torch.device) -> int:
+def _multiprocessors(device: torch.device) -> int:
     """Two in an interpreter: a program then has several tiles there, too."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
 

@@ -16,8 +16,6 @@ from vcnef.kernels.parts_triton import (
     columns,
     dot,
     matrix,
-    own_tiles,
-    place,
     positive,
     put,
     put_reversed,
@@ -27,6 +25,7 @@ from vcnef.kernels.parts_triton import (
     weight,
     zeros,
 )
+from vcnef.kernels.tiles_triton import own_tiles, place
 
 
 @triton.jit(do_not_specialize=["frames", "points", "eps", "tiles", "share"])
@@ -55,7 +54,7 @@ def modulation(
     out_weight = weight(out_map.weight, feature, feature, D, D)
     if factor is None:
         scaling = weight(scale.weight, feature, feature, D, D)
-    begin, end = own_tiles(tiles, share)
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES):
         left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
         y = matrix(tokens + token_at, rows, feature, left, D)
@@ -96,7 +95,7 @@ def modulation_backward(
     out_back = reverse(weight(out_map.weight, feature, feature, D, D))
     if factor is None:
         scaling = weight(scale.weight, feature, feature, D, D)
-    begin, end = own_tiles(tiles, share)
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES):
         left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
         at = where * D
@@ -146,7 +145,7 @@ def modulation_weights_backward(
     # A product with ones is a sum over tokens that leaves all as it lies in registers.
     ones = ((tl.full((BLOCK_S, 16), 1.0, operands),),)
     grad_out, grad_scale, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(16))
-    begin, end = own_tiles(tiles, share)
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in range(begin, end):
         left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
         g = matrix(grad_total + where * D, rows, feature, left, D)

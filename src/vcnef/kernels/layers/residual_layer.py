@@ -12,7 +12,6 @@ from vcnef.kernels.layers.launch import (
     Weights,
     floats,
     launch,
-    launch_in_turn,
     like,
     shares_of,
     summed,
@@ -74,10 +73,10 @@ def through_norm(grad: Tensor, standard: Tensor, inverse: Tensor, norm: Affine, 
 
     width, count = len(norm.bias), inverse.numel()
     tiles = tiles_of("residual_backward", count)
-    programs, _ = shares_of("residual_backward", tiles, grad.device)
+    programs, share = shares_of("residual_backward", tiles, grad.device)
     grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, sums * width)
-    launch_in_turn(
-        kernels.residual_backward, tiles, grad, standard, inverse, norm, grad_total, token_sums, count,
+    launch(
+        kernels.residual_backward, programs, grad, standard, inverse, norm, grad_total, token_sums, count, tiles, share,
         D=width, SUMS=sums, BLOCK_D=padded(width),
     )  # fmt: skip
     return grad_total, summed(token_sums)

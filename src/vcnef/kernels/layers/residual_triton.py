@@ -6,7 +6,8 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.layers.norm_triton import put_norm, put_sums, through_norm
-from vcnef.kernels.parts_triton import add, cast, columns, matrix, own_tiles, put, times, vector, zeros
+from vcnef.kernels.parts_triton import add, cast, columns, matrix, put, times, vector, zeros
+from vcnef.kernels.tiles_triton import own_tiles
 
 
 @triton.jit(do_not_specialize=["count", "eps"])
@@ -53,7 +54,6 @@ def residual_backward(
     SUMS: tl.constexpr,
     BLOCK_S: tl.constexpr,
     BLOCK_D: tl.constexpr,
-    STAGES: tl.constexpr,
 ):
     """Sums over tokens are joined between threads once, at the end of a program's tiles; there are three of them where
     a bias is in the sum.
@@ -62,8 +62,8 @@ def residual_backward(
     rows, feature = tl.arange(0, BLOCK_S), (tl.arange(0, BLOCK_D),)
     weight = vector(layer_norm.weight, feature, D)
     scale_sums, shift_sums, bias_sums = zeros(BLOCK_S, feature), zeros(BLOCK_S, feature), zeros(BLOCK_S, feature)
-    begin, end = own_tiles(tiles, share)
-    for tile in tl.range(begin, end, num_stages=STAGES):
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
+    for tile in range(begin, end):
         start = tl.cast(tile, tl.int64) * BLOCK_S
         left, at = count - start, start * D
         g = cast(matrix(grad + at, rows, feature, left, D), tl.float32)
