@@ -10,8 +10,7 @@ from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import Tiling
 from vcnef.nn import blocks, decoders, fused, modulation, norms
 
-small, square = Tiling(16, 64, 4, 2), Tiling(64, 0, 4, 2)
-launch.TILINGS |= dict.fromkeys(launch.TILINGS, small) | {"mixing_backward": square}
+launch.TILINGS |= dict.fromkeys(launch.TILINGS, Tiling(16, 64, 4, 2))
 
 # Nine and four tiles, for two programs that take one after the other.
 for sizes, shared, batch, times in (((20, 2, 5, "gelu"), True, 3, 3), ((40, 4, 17, "relu"), False, 2, 1)):

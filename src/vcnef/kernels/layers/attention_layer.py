@@ -14,10 +14,10 @@ from vcnef.kernels.layers.launch import (
     affine,
     floats,
     launch,
-    launch_fetching,
     launch_in_turn,
     like,
     pack,
+    shares_of,
     summed,
     tiles_of,
     two_like,
@@ -34,7 +34,7 @@ def attention(
     return _attention(tokens.contiguous(), like(extra, tokens), weights, pack(tokens, weights), heads, eps)[0]
 
 
-@torch.library.custom_op("vcnef::attention_and_norm", mutates_args=())
+@torch.library.custom_op("vcnef::attention_in_turn", mutates_args=())
 def _attention(
     tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -66,7 +66,7 @@ def _empty_attention(tokens: Tensor, extra: Any, weights: Any, packed: Any, head
     return *norm, *shares, *matrices, floats(tokens, prod(batch), width)
 
 
-@torch.library.custom_op("vcnef::attention_layer_gradients", mutates_args=())
+@torch.library.custom_op("vcnef::attention_in_turn_backward", mutates_args=())
 def _attention_backward(
     grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], saved: list[Tensor], heads: int
 ) -> list[Tensor]:
@@ -75,42 +75,43 @@ def _attention_backward(
     standard, inverse, normalised, normaliser, gram, state, mixing, key_mean = saved
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
-    tiles = tiles_of("attention_backward", points)
     grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
-    grad_maps = tokens.new_empty(*tokens.shape[:-1], 2 * width)
-    token_sums, mean_sums = floats(tokens, rows * tiles, 2 * width), floats(tokens, rows * tiles, width)
-    launch_fetching(
-        kernels.attention_backward, rows * tiles, grad_total, normalised, normaliser, mixing, key_mean,
-        head_maps(width, heads, tokens.dtype, tokens.device), grad_maps, token_sums, mean_sums, points,
-        HEADS=heads, D=width,
+    grad_maps, grad_tokens = tokens.new_empty(*tokens.shape[:-1], 2 * width), torch.empty_like(tokens)
+    per_row = tiles_of("attention_backward", points)
+    programs, _ = shares_of("attention_backward", rows * per_row, tokens.device)
+    query_sums, mean_sums = floats(tokens, programs, width), floats(tokens, rows * per_row, width)
+    launch_in_turn(
+        kernels.attention_backward, rows * per_row, grad_total, normalised, normaliser, mixing, key_mean,
+        query.weight, head_maps(width, heads, tokens.dtype, tokens.device), grad_maps, grad_tokens, query_sums,
+        mean_sums, points, HEADS=heads, D=width,
     )  # fmt: skip
 
-    per_row = (rows, points, width)
-    grad_mixing = normalised.view(per_row).mT @ grad_total.view(per_row)
-    grad_state, grad_gram = two_like(mixing)
-    grad_key_sum, bias_sums = two_like(key_mean)
+    grad_mixing, grad_state = two_like(mixing)
+    grad_gram, grad_key_sum, bias_sums = torch.empty_like(gram), *two_like(key_mean)
     launch(
-        kernels.mixing_backward, rows, grad_mixing, mean_sums, key_mean, value, join.weight, grad_state, grad_gram,
-        grad_key_sum, bias_sums, tiles, points, D=width, HEAD=width // heads,
+        kernels.mixing_backward, rows, normalised, grad_total, mean_sums, key_mean, value, join.weight, grad_mixing,
+        grad_state, grad_gram, grad_key_sum, bias_sums, per_row, points,
+        D=width, HEAD=width // heads, BLOCK_D=padded(width),
     )  # fmt: skip
 
-    grad_tokens = torch.empty_like(tokens)
-    launch(
-        kernels.keys_backward, rows * tiles, tokens, grad_gram, grad_key_sum, grad_total, grad_maps, query.weight,
-        key, grad_tokens, token_sums, points, D=width,
+    tiles = rows * tiles_of("keys_backward", points)
+    programs, _ = shares_of("keys_backward", tiles, tokens.device)
+    key_sums = floats(tokens, programs, width)
+    launch_in_turn(
+        kernels.keys_backward, tiles, tokens, grad_gram, grad_key_sum, key, grad_maps, grad_tokens, key_sums, points,
+        D=width,
     )  # fmt: skip
     return [
-        *(grad_tokens, grad_total, norm_sums, summed(token_sums), weight_grad(tokens, grad_maps)),
-        *(weight_grad(gram, grad_state), summed(bias_sums), weight_grad(state, grad_mixing)),
+        *(grad_tokens, grad_total, norm_sums, weight_grad(tokens, grad_maps), summed(query_sums)),
+        *(summed(key_sums), weight_grad(gram, grad_state), summed(bias_sums), weight_grad(state, grad_mixing)),
     ]
 
 
 @_attention_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
-    value, value_bias, join = map(torch.empty_like, weights[4:7])
     width = tokens.shape[-1]
-    sums = floats(tokens, 3 * width), floats(tokens, 2 * width)
-    return [*two_like(tokens), *sums, floats(tokens, 2 * width, width), value, value_bias, join]
+    norm_sums, query_and_key = floats(tokens, 3 * width), floats(tokens, 2 * width, width)
+    return [*two_like(tokens), norm_sums, query_and_key, *map(torch.empty_like, (weights[1], *weights[3:7]))]
 
 
 def _save_attention(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -124,11 +125,10 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, *saved = ctx.saved_tensors
     weights, packed, saved = saved[:10], saved[10:14], saved[14:]
     found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
-    grad_tokens, grad_extra, norm_sums, map_sums, query_and_key, value, value_bias, join = found
+    grad_tokens, grad_extra, norm_sums, query_and_key, query_bias, *others = found
     query, key = query_and_key.chunk(2)
     scale, shift, join_bias = norm_sums.chunk(3)
-    query_bias, key_bias = map_sums.chunk(2)
-    grads = [query, query_bias, key, key_bias, value, value_bias, join, join_bias, scale, shift]
+    grads = [query, query_bias, key, *others, join_bias, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
 
 

@@ -6,9 +6,10 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.heads_triton import gather, head_values, inverse_head_sums, put_heads, spread, within_heads
-from vcnef.kernels.layers.norm_triton import positive_slope, put_norm, put_sums
+from vcnef.kernels.layers.norm_triton import ALIKE, add_sums, positive_slope, put_first, put_norm, put_total
 from vcnef.kernels.parts_triton import (
     add,
+    as_columns,
     cast,
     columns,
     dot,
@@ -22,8 +23,9 @@ from vcnef.kernels.parts_triton import (
     times,
     vector,
     weight,
+    zeros,
 )
-from vcnef.kernels.tiles_triton import fetch, own_tile, own_tiles, place
+from vcnef.kernels.tiles_triton import own_tiles, place
 
 
 @triton.jit(do_not_specialize=["points", "eps", "tiles", "share"])
@@ -72,7 +74,7 @@ def attention(
         put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
 
-@triton.jit(do_not_specialize=["points", "ahead"])
+@triton.jit(do_not_specialize=["points", "tiles", "share"])
 @no_type_check
 def attention_backward(
     grad_total,
@@ -80,50 +82,60 @@ def attention_backward(
     normaliser,
     mixing,
     key_mean,
+    query_weight,
     heads,
     grad_maps,
-    token_sums,
+    grad_tokens,
+    bias_sums,
     mean_sums,
     points,
-    ahead,
+    tiles,
+    share,
     HEADS: tl.constexpr,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """As far as M and k̄, from w = Q / (Q (k̄ ∘ m)) and r, 1 over that sum: with b the gradient of w and h = Σ b ∘ w
     over a head, that of the queries' logits is (b − h k̄) ∘ min(w, r), and that of k̄ is −Σ h w over tokens.
 
-    `grad_maps` has the gradients of the logits of queries and, from `keys_backward`, of keys in the same rows."""
-    program = tl.program_id(0).to(tl.int64)
-    row, first = own_tile(points, BLOCK_S)
-    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
+    `grad_maps` has the gradients of the logits of queries and, from `keys_backward`, of keys in the same rows;
+    `grad_tokens` is that of the tokens but for what comes through the keys, `bias_sums` that of the queries' bias."""
+    rows, feature = tl.arange(0, BLOCK_S), columns(D)
     operands = mixing.dtype.element_ty
-    where = row * points + first
-    at = where * D
-    count = tl.num_programs(0) // tl.cdiv(points, BLOCK_S) * points.to(tl.int64)
-    fetch((grad_total, normalised), at + ahead * (BLOCK_S * D), count * D, BLOCK_S * D)
-    total = matrix(grad_total + at, rows, feature, left, D)
-    w = cast(matrix(normalised + at, rows, feature, left, D), tl.float32)
-    inverse_sum = head_values(normaliser + where * HEADS, rows, left, HEADS)
-    back = dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D)))
-    # The gradient of the normaliser is the same for all features of a head.
-    shared = spread(gather(times(back, w), heads, feature, D, HEADS), heads, feature, D, HEADS)
-    put_sums(mean_sums + program * D, cast(scaled(times(w, shared), -1.0), operands), feature, D)
-    back = add(back, scaled(times(vector(key_mean + row * D, feature, D), shared), -1.0))
-    slope = smaller(w, spread(inverse_sum, heads, feature, D, HEADS))
-    back = cast(times(back, slope), operands)
-    put(grad_maps + 2 * at, back, rows, feature, left, D, 2)
-    put_sums(token_sums + program * 2 * D, back, feature, D)
+    query_back = reverse(weight(query_weight, feature, feature, D, D))
+    grad_bias = zeros(ALIKE, feature)
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
+    for tile in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
+        row, first = place(tile, points, BLOCK_S)
+        left, where = points - first, row * points + first
+        at = where * D
+        total = matrix(grad_total + at, rows, feature, left, D)
+        w = cast(matrix(normalised + at, rows, feature, left, D), tl.float32)
+        inverse_sum = head_values(normaliser + where * HEADS, rows, left, HEADS)
+        back = dot(total, reverse(weight(mixing + row * D * D, feature, feature, D, D)))
+        # The gradient of the normaliser is the same for all features of a head.
+        shared = spread(gather(times(back, w), heads, feature, D, HEADS), heads, feature, D, HEADS)
+        put_total(mean_sums + tl.cast(tile, tl.int64) * D, cast(scaled(times(w, shared), -1.0), operands), feature, D)
+        back = add(back, scaled(times(vector(key_mean + row * D, feature, D), shared), -1.0))
+        slope = smaller(w, spread(inverse_sum, heads, feature, D, HEADS))
+        back = cast(times(back, slope), operands)
+        put(grad_maps + 2 * at, back, rows, feature, left, D, 2)
+        grad_bias = add_sums(grad_bias, back)
+        put(grad_tokens + at, dot(back, query_back, cast(total, tl.float32)), rows, feature, left, D)
+    put_first(bias_sums + tl.program_id(0) * D, grad_bias, feature, D)
 
 
 @triton.jit(do_not_specialize=["tiles", "points"])
 @no_type_check
 def mixing_backward(
-    grad_mixing,
+    normalised,
+    grad_total,
     mean_sums,
     key_mean,
     value,
     join_weight,
+    grad_mixing,
     grad_state,
     grad_gram,
     grad_key_sum,
@@ -133,64 +145,79 @@ def mixing_backward(
     D: tl.constexpr,
     HEAD: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ):
-    """One program per sample and time, from the gradients of M and k̄ to those of Kᵀ X and of the sum of K.
+    """One program per sample and time: the gradient of M and, from it and that of k̄, those of Kᵀ X and the sum of K.
 
     `mean_sums` are what each of its tiles has of k̄'s gradient; `bias_sums` is that of the values' bias."""
     row = tl.program_id(0).to(tl.int64)
-    feature, whole = columns(D), tl.arange(0, BLOCK_S)
-    share = 1.0 / points
-    # All is read before anything is written, past which nothing is read.
+    feature, whole = columns(D), tl.arange(0, BLOCK_D)
+    operands = value.weight.dtype.element_ty
+    square = row * D * D
     mean = tl.load(key_mean + row * D + whole, mask=whole < D, other=0.0)
-    grad_mean = tl.zeros((BLOCK_S,), tl.float32)
+    grad_mean = tl.zeros((BLOCK_D,), tl.float32)
     for tile in range(tiles):
         grad_mean += tl.load(mean_sums + (row * tiles + tile) * D + whole, mask=whole < D, other=0.0)
-    value_back = reverse(weight(value.weight, feature, feature, D, D))
-    grad = matrix(grad_mixing + row * D * D, whole, feature, D, D)
+    grad = zeros(BLOCK_D, feature)
+    for first in range(0, points, BLOCK_S):
+        rows, left, at = tl.arange(0, BLOCK_S), points - first, (row * points + first) * D
+        w = matrix(normalised + at, rows, (whole,), left, D)
+        grad = dot(as_columns(w)[0], (matrix(grad_total + at, rows, feature, left, D),), grad)
+    grad = cast(grad, operands)
+    put(grad_mixing + square, grad, whole, feature, D, D)
     state = dot(grad, reverse(weight(join_weight, feature, feature, D, D)))
     state = within_heads(state, whole, feature, HEAD)
-    put(grad_state + row * D * D, state, whole, feature, D, D)
-    put(grad_gram + row * D * D, scaled(dot(state, value_back), share), whole, feature, D, D)
-    put_sums(bias_sums + row * D, cast(scaled(state, mean[:, None]), value.weight.dtype.element_ty), feature, D)
     grad_mean += sums(times(state, vector(value.bias, feature, D)))
-    tl.store(grad_key_sum + row * D + whole, grad_mean * share, mask=whole < D)
+    tl.store(grad_key_sum + row * D + whole, grad_mean / points, mask=whole < D)
+    state = cast(state, operands)
+    put(grad_state + square, state, whole, feature, D, D)
+    put_total(bias_sums + row * D, state, feature, D, mean)
+    gram = dot(state, reverse(weight(value.weight, feature, feature, D, D)))
+    put(grad_gram + square, scaled(gram, 1.0 / points), whole, feature, D, D)
 
 
-@triton.jit(do_not_specialize=["points"])
+@triton.jit(do_not_specialize=["points", "tiles", "share"])
 @no_type_check
 def keys_backward(
     tokens,
     grad_gram,
     grad_key_sum,
-    grad_total,
-    grad_maps,
-    query_weight,
     key,
+    grad_maps,
     grad_tokens,
-    token_sums,
+    bias_sums,
     points,
+    tiles,
+    share,
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
-    """Through Kᵀ X and the sum of K, and with them all of the tokens' gradient."""
-    program = tl.program_id(0).to(tl.int64)
-    row, first = own_tile(points, BLOCK_S)
-    rows, feature, left = tl.arange(0, BLOCK_S), columns(D), points - first
-    at = (row * points + first) * D
+    """Through Kᵀ X and the sum of K. `grad_tokens` has the rest already; `bias_sums` is that of the keys' bias."""
+    rows, feature = tl.arange(0, BLOCK_S), columns(D)
     operands = tokens.dtype.element_ty
-    x = matrix(tokens + at, rows, feature, left, D)
-    gram = weight(grad_gram + row * D * D, feature, feature, D, D)
     key_weight = weight(key.weight, feature, feature, D, D)
-    keys = positive(add(dot(x, key_weight), vector(key.bias, feature, D)))
-    back = add(dot(x, reverse(gram)), vector(grad_key_sum + row * D, feature, D))
-    back = times(back, positive_slope(keys))
-    # Tokens beyond the last have keys, but no gradient.
-    back = [tl.where((rows < left)[:, None], each, 0.0).to(operands) for each in back]
-    put(grad_maps + 2 * at + D, back, rows, feature, left, D, 2)
-    put_sums(token_sums + program * 2 * D + D, back, feature, D)
-    total = cast(matrix(grad_total + at, rows, feature, left, D), tl.float32)
-    query_back = reverse(weight(query_weight, feature, feature, D, D))
-    total = dot(matrix(grad_maps + 2 * at, rows, feature, left, D, 2), query_back, total)
-    total = dot(back, reverse(key_weight), total)
-    total = dot(keys, gram, total)
-    put(grad_tokens + at, total, rows, feature, left, D)
+    grad_bias = zeros(ALIKE, feature)
+    begin, end = own_tiles(tl.program_id(0), tiles, share)
+    for tile in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
+        row, first = place(tile, points, BLOCK_S)
+        left, at = points - first, (row * points + first) * D
+        x = matrix(tokens + at, rows, feature, left, D)
+        gram = weight(grad_gram + row * D * D, feature, feature, D, D)
+        keys = positive(add(dot(x, key_weight), vector(key.bias, feature, D)))
+        back = add(dot(x, reverse(gram)), vector(grad_key_sum + row * D, feature, D))
+        # Tokens beyond the last have keys, but no gradient.
+        back = _only_rows(times(back, positive_slope(keys)), rows < left, operands)
+        put(grad_maps + 2 * at + D, back, rows, feature, left, D, 2)
+        grad_bias = add_sums(grad_bias, back)
+        total = cast(matrix(grad_tokens + at, rows, feature, left, D), tl.float32)
+        total = dot(back, reverse(key_weight), total)
+        total = dot(keys, gram, total)
+        put(grad_tokens + at, total, rows, feature, left, D)
+    put_first(bias_sums + tl.program_id(0) * D, grad_bias, feature, D)
+
+
+@triton.jit
+@no_type_check
+def _only_rows(x, which, dtype: tl.constexpr):
+    return [tl.where(which[:, None], each, 0.0).to(dtype) for each in x]

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.layers.mlp_triton import gelu_slope
-from vcnef.kernels.layers.norm_triton import put_sums, standardise, through_norm
+from vcnef.kernels.layers.norm_triton import put_total, standardise, through_norm
 from vcnef.kernels.parts_triton import (
     add,
     cast,
@@ -95,10 +95,10 @@ def decoder_backward(
     back = cast(times(back, gelu_slope(before)), operands)
     hidden = cast(gelu(before), operands)
     put(grad_inner + start * D, back, rows, feature, left, D)
-    put_sums(token_sums, back, feature, D)
+    put_total(token_sums, back, feature, D)
     for channel in tl.static_range(CHANNELS):
         g = tl.load(grad + (start + rows) * CHANNELS + channel, mask=rows < left, other=0.0)
-        put_sums(token_sums + (1 + channel) * D, cast(_rows(cast(hidden, tl.float32), g), operands), feature, D)
+        put_total(token_sums + (1 + channel) * D, cast(_rows(cast(hidden, tl.float32), g), operands), feature, D)
         tl.store(token_sums + (1 + CHANNELS) * D + channel, tl.sum(g, 0))
     back = dot(back, reverse(first_weight))
     back = through_norm(back, cast(unit, tl.float32), inverse, scale, feature, D)

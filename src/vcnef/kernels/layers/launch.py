@@ -14,9 +14,9 @@ from vcnef.kernels.weights import WIDEST_CAPPED, Affine, Tiling
 TILINGS = {
     "mix": Tiling(64, 0, 8, 3, 128),
     "attention": Tiling(64, 0, 4, 2, together=2),
-    "attention_backward": Tiling(64, 0, 4, 2),
-    "mixing_backward": Tiling(128, 0, 4, 2),
-    "keys_backward": Tiling(64, 0, 4, 2),
+    "attention_backward": Tiling(128, 0, 8, 2),
+    "mixing_backward": Tiling(64, 0, 8, 3, 128),
+    "keys_backward": Tiling(64, 0, 4, 2, together=2),
     "modulation": Tiling(64, 0, 4, 3, together=2),
     "modulation_backward": Tiling(64, 0, 4, 2, together=2),
     "modulation_weights_backward": Tiling(64, 0, 8, 3, 255),
@@ -27,30 +27,29 @@ TILINGS = {
     "decoder_backward": Tiling(64, 0, 4, 2),
     "neighbours_backward": Tiling(64, 0, 2, 1),
     "residual": Tiling(32, 0, 8, 1),
-    "residual_backward": Tiling(4, 0, 1, 1, together=16, features=128),
+    "residual_backward": Tiling(2, 0, 1, 3, together=24, features=128),
     "activation": Tiling(8, 256, 4, 1),
     "activation_backward": Tiling(8, 256, 4, 2, together=8),
 }
-"""Of each kernel, as measured on an H200 at width 96, and at 256 for `residual` and the activation's. The two of the
-attention with a sum for every tile write them side by side, so their tiles are alike."""
+"""Of each kernel, as measured on an H200 at width 96, and at 256 for `residual` and the activation's."""
 
 Weights = list[Tensor]
 """Weight and bias, weight and bias, … of `nn.Linear` and `nn.LayerNorm`, as they are stored there."""
 
 
 def launch(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
-    """Start a kernel in the tiles that suit it."""
-    _start(kernel, programs, TILINGS[kernel.__name__], given, sizes)
+    """Start a kernel in the tiles that suit it, with all registers where tokens are wide."""
+    tiling = TILINGS[kernel.__name__]
+    if sizes["D"] > WIDEST_CAPPED:
+        tiling = tiling._replace(registers=None)
+    with torch.cuda.device_of(given[0]):
+        kernel[(programs,)](*given, **sizes, BLOCK_S=tiling.tokens, **tiling.widened(sizes["D"]).launch)
 
 
 def launch_in_turn(kernel: Any, tiles: int, *given: Any, **sizes: Any) -> None:
     """The same where programs take tile after tile: they read maps once, and the next tile while they compute."""
-    tiling = TILINGS[kernel.__name__]
-    if sizes["D"] > WIDEST_CAPPED:
-        # There is no room on chip for two tiles.
-        tiling = tiling._replace(stages=1)
     programs, share = shares_of(kernel.__name__, tiles, given[0].device)
-    _start(kernel, programs, tiling, (*given, tiles, share), sizes | {"STAGES": tiling.stages})
+    launch(kernel, programs, *given, tiles, share, STAGES=stages_of(kernel.__name__, sizes["D"]), **sizes)
 
 
 def launch_fetching(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
@@ -59,16 +58,13 @@ def launch_fetching(kernel: Any, programs: int, *given: Any, **sizes: Any) -> No
     launch(kernel, programs, *given, _multiprocessors(given[0].device), **sizes)
 
 
-def _start(kernel: Any, programs: int, tiling: Tiling, given: tuple, sizes: dict[str, Any]) -> None:
-    """With all registers where tokens are wide."""
-    if sizes["D"] > WIDEST_CAPPED:
-        tiling = tiling._replace(registers=None)
-    with torch.cuda.device_of(given[0]):
-        kernel[(programs,)](*given, **sizes, BLOCK_S=tiling.tokens, **tiling.widened(sizes["D"]).launch)
-
-
 def tiles_of(name: str, points: int) -> int:
     return -(-points // TILINGS[name].tokens)
+
+
+def stages_of(name: str, width: int) -> int:
+    """How many tiles are under way at once; there is no room on chip for two wide ones."""
+    return TILINGS[name].stages if width <= WIDEST_CAPPED else 1
 
 
 def shares_of(name: str, tiles: int, device: torch.device, others: int = 1) -> tuple[int, int]:

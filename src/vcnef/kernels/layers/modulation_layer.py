@@ -13,16 +13,19 @@ from vcnef.kernels.layers.launch import (
     affine,
     floats,
     launch,
-    launch_in_turn,
     like,
     pack,
     shares_of,
+    stages_of,
     summed,
     tiles_of,
-    two_like,
 )
 from vcnef.kernels.layers.residual_layer import through_norm
 from vcnef.kernels.weights import padded
+
+MOST_IN_TURN = {"modulation": 8, "modulation_backward": 8, "modulation_weights_backward": 16}
+"""Samples that a program takes one after the other, as measured on an H200: with more of them and fewer programs, some
+multiprocessors are done before others."""
 
 
 def modulation(
@@ -37,7 +40,7 @@ def modulation(
     return _modulation(tokens.contiguous(), like(factor, tokens), like(field, tokens), weights, packed, eps)[0]
 
 
-@torch.library.custom_op("vcnef::modulation_and_norm", mutates_args=())
+@torch.library.custom_op("vcnef::modulation_by_frames", mutates_args=())
 def _modulation(
     tokens: Tensor, factor: Tensor | None, field: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -46,9 +49,10 @@ def _modulation(
     found = _empty_modulation(tokens, factor, field)
     batch, frames, points, width = found[0].shape
     *scale, out_map, norm = affine(weights, packed)
-    launch_in_turn(
-        kernels.modulation, batch * frames * tiles_of("modulation", points), tokens, factor, field, *found,
-        *(scale or [None]), out_map, norm, frames, points, eps, D=width, SHARED_FIELD=len(field) == 1,
+    each, _, sets = _in_turn("modulation", found[0])
+    launch(
+        kernels.modulation, sets, tokens, factor, field, *found, *(scale or [None]), out_map, norm, batch, frames,
+        points, each, eps, D=width, SHARED_FIELD=len(field) == 1, STAGES=stages_of("modulation", width),
     )  # fmt: skip
     return found
 
@@ -59,7 +63,7 @@ def _empty_modulation(tokens: Tensor, factor: Tensor | None, field: Tensor, *_: 
     return tokens.new_empty(shape), tokens.new_empty(shape), floats(tokens, *shape[:-1])
 
 
-@torch.library.custom_op("vcnef::modulation_layer_gradients", mutates_args=())
+@torch.library.custom_op("vcnef::modulation_by_frames_backward", mutates_args=())
 def _modulation_backward(
     grad: Tensor,
     tokens: Tensor,
@@ -77,23 +81,38 @@ def _modulation_backward(
     maps = *(scale or [None]), out_map
     sizes = {"D": width, "SHARED_FIELD": len(field) == 1}
     grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
-    grad_own, grad_field = two_like(standard)
-    tiles = batch * frames * tiles_of("modulation_backward", points)
-    launch_in_turn(
-        kernels.modulation_backward, tiles, grad_total, tokens, factor, field, *maps, grad_own, grad_field, frames,
-        points, **sizes,
+
+    each, _, sets = _in_turn("modulation_weights_backward", grad)
+    programs, share = shares_of("modulation_weights_backward", sets, tokens.device)
+    weight_sums = floats(tokens, programs, _weights_learnt(width, factor))
+    launch(
+        kernels.modulation_weights_backward, programs, tokens, factor, field, grad_total, *maps, weight_sums,
+        batch, frames, points, each, sets, share, BLOCK_D=padded(width), **sizes,
     )  # fmt: skip
 
-    tiles = batch * frames * tiles_of("modulation_weights_backward", points)
-    parts, share = shares_of("modulation_weights_backward", tiles, tokens.device)
-    weight_sums = floats(tokens, parts, _weights_learnt(width, factor))
+    each, parts, sets = _in_turn("modulation_backward", grad)
+    grad_own = torch.empty_like(standard)
+    grad_field = field.new_empty(parts, *field.shape[1:]) if len(field) == 1 else torch.empty_like(field)
+    # A factor that is given leaves room on chip for another tile.
+    stages = stages_of("modulation_backward", width) + (factor is not None)
     launch(
-        kernels.modulation_weights_backward, parts, tokens, factor, field, grad_total, *maps, weight_sums,
-        frames, points, tiles, share, BLOCK_D=padded(width), **sizes,
+        kernels.modulation_backward, sets, grad_total, tokens, factor, field, *maps, grad_own, grad_field, batch,
+        frames, points, each, STAGES=stages, **sizes,
     )  # fmt: skip
     grad_field = grad_field.sum(0, keepdim=True) if len(field) == 1 else grad_field
     own = [grad_own] if factor is None else [each.sum(1, keepdim=True) for each in (grad_total, grad_own)]
     return [own[0], grad_field, norm_sums, summed(weight_sums), *own[1:]]
+
+
+def _in_turn(kernel: str, rows: Tensor) -> tuple[int, int, int]:
+    """How many samples a program of that kernel takes one after the other, in how many parts they come then, and how
+    many such sets of the same points and frame there are."""
+    samples, frames, points, _ = rows.shape
+    tiles = frames * tiles_of(kernel, points)
+    _, each = shares_of(kernel, tiles * samples, rows.device)
+    each = min(each, MOST_IN_TURN[kernel])
+    parts = -(-samples // each)
+    return each, parts, parts * tiles
 
 
 @_modulation_backward.register_fake

@@ -1,6 +1,7 @@
 """The kernels of the modulation layer; imported only where one of them runs.
 
-A factor that is given has one row of tokens for all times, and so have the tokens then.
+A program takes the same points at the same frame of one sample after the other, so that it can read a field that they
+share once. A factor that is given has one row of tokens for all times, and so have the tokens then.
 """
 
 from typing import no_type_check
@@ -25,10 +26,10 @@ from vcnef.kernels.parts_triton import (
     weight,
     zeros,
 )
-from vcnef.kernels.tiles_triton import own_tiles, place
+from vcnef.kernels.tiles_triton import own_tiles
 
 
-@triton.jit(do_not_specialize=["frames", "points", "eps", "tiles", "share"])
+@triton.jit(do_not_specialize=["samples", "frames", "points", "share", "eps"])
 @no_type_check
 def modulation(
     tokens,
@@ -40,11 +41,11 @@ def modulation(
     scale,
     out_map,
     layer_norm,
+    samples,
     frames,
     points,
-    eps,
-    tiles,
     share,
+    eps,
     D: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
@@ -54,11 +55,16 @@ def modulation(
     out_weight = weight(out_map.weight, feature, feature, D, D)
     if factor is None:
         scaling = weight(scale.weight, feature, feature, D, D)
-    begin, end = own_tiles(tl.program_id(0), tiles, share)
-    for tile in tl.range(begin, end, num_stages=STAGES):
-        left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
+    _, frame, first, begin, end = _own_rows(tl.program_id(0), samples, frames, points, share, BLOCK_S)
+    left = points - first
+    if SHARED_FIELD:
+        c = matrix(field + (frame * points + first) * D, rows, feature, left, D)
+    for sample in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
+        where, token_at = _find(sample, frame, first, factor, frames, points, D)
+        at = where * D
         y = matrix(tokens + token_at, rows, feature, left, D)
-        c = matrix(field + field_at, rows, feature, left, D)
+        if not SHARED_FIELD:
+            c = matrix(field + at, rows, feature, left, D)
         if factor is not None:
             f = matrix(factor + token_at, rows, feature, left, D)
         else:
@@ -66,11 +72,10 @@ def modulation(
         modulated = times(cast(f, tl.float32), cast(c, tl.float32))
         total = dot(modulated, out_weight, cast(y, tl.float32))
         total = add(total, vector(out_map.bias, feature, D))
-        at = where * D
         put_norm(total, out + at, standard + at, inverse + where, layer_norm, rows, left, feature, eps, D)
 
 
-@triton.jit(do_not_specialize=["frames", "points", "tiles", "share"])
+@triton.jit(do_not_specialize=["samples", "frames", "points", "share"])
 @no_type_check
 def modulation_backward(
     grad_total,
@@ -81,23 +86,26 @@ def modulation_backward(
     out_map,
     grad_own,
     grad_field,
+    samples,
     frames,
     points,
-    tiles,
     share,
     D: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
     BLOCK_S: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """`grad_own` is the gradient of the tokens, or of a factor that is given; the tokens' is `grad_total` then."""
+    """`grad_own` is the gradient of the tokens, or of a factor that is given; the tokens' is `grad_total` then. Where
+    samples share the field, `grad_field` has one sum for all of a program."""
     rows, feature = tl.arange(0, BLOCK_S), columns(D)
     out_back = reverse(weight(out_map.weight, feature, feature, D, D))
     if factor is None:
         scaling = weight(scale.weight, feature, feature, D, D)
-    begin, end = own_tiles(tl.program_id(0), tiles, share)
-    for tile in tl.range(begin, end, num_stages=STAGES):
-        left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
+    of_field = zeros(BLOCK_S, feature)
+    part, frame, first, begin, end = _own_rows(tl.program_id(0), samples, frames, points, share, BLOCK_S)
+    left = points - first
+    for sample in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
+        where, token_at = _find(sample, frame, first, factor, frames, points, D)
         at = where * D
         total = matrix(grad_total + at, rows, feature, left, D)
         back = dot(total, out_back)
@@ -106,14 +114,23 @@ def modulation_backward(
         else:
             y = matrix(tokens + token_at, rows, feature, left, D)
             f = positive(add(dot(y, scaling), vector(scale.bias, feature, D)))
-        put(grad_field + at, times(back, f), rows, feature, left, D)
-        back = times(back, cast(matrix(field + field_at, rows, feature, left, D), tl.float32))
+        # There are no registers to keep a shared field in.
+        if SHARED_FIELD:
+            of_field = add(of_field, times(back, f))
+            c = matrix(field + (frame * points + first) * D, rows, feature, left, D)
+        else:
+            put(grad_field + at, times(back, f), rows, feature, left, D)
+            c = matrix(field + at, rows, feature, left, D)
+        back = times(back, cast(c, tl.float32))
         if factor is None:
             back = dot(times(back, positive_slope(f)), reverse(scaling), cast(total, tl.float32))
         put(grad_own + at, back, rows, feature, left, D)
+    if SHARED_FIELD:
+        where, _ = _find(part, frame, first, None, frames, points, D)
+        put(grad_field + where * D, of_field, rows, feature, left, D)
 
 
-@triton.jit(do_not_specialize=["frames", "points", "tiles", "share"])
+@triton.jit(do_not_specialize=["samples", "frames", "points", "together", "sets", "share"])
 @no_type_check
 def modulation_weights_backward(
     tokens,
@@ -123,9 +140,11 @@ def modulation_weights_backward(
     scale,
     out_map,
     sums,
+    samples,
     frames,
     points,
-    tiles,
+    together,
+    sets,
     share,
     D: tl.constexpr,
     SHARED_FIELD: tl.constexpr,
@@ -135,7 +154,8 @@ def modulation_weights_backward(
     """F ∘ C and the gradient of F's logits are computed again, since to store and to read them costs more.
 
     Features are rows here, as for the MLP's weights. `sums` of every program are the gradients of the outer weight
-    and, where F is not given, of the inner weight and bias."""
+    and, where F is not given, of the inner weight and bias. A shared field is turned once for `together` samples:
+    products would have to wait for it."""
     rows, feature, whole = tl.arange(0, BLOCK_S), columns(D), tl.arange(0, BLOCK_D)
     operands = grad_total.dtype.element_ty
     if factor is None:
@@ -145,21 +165,27 @@ def modulation_weights_backward(
     # A product with ones is a sum over tokens that leaves all as it lies in registers.
     ones = ((tl.full((BLOCK_S, 16), 1.0, operands),),)
     grad_out, grad_scale, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(16))
-    begin, end = own_tiles(tl.program_id(0), tiles, share)
-    for tile in range(begin, end):
-        left, where, token_at, field_at = _find(tile, factor, frames, points, D, SHARED_FIELD, BLOCK_S)
-        g = matrix(grad_total + where * D, rows, feature, left, D)
-        c = _features_as_rows(field + field_at, whole, rows, left, D)
-        if factor is not None:
-            f = _features_as_rows(factor + token_at, whole, rows, left, D)
-        else:
-            y = matrix(tokens + token_at, rows, feature, left, D)
-            f = positive(add(dot(scaling, as_columns(y)), (bias,)))
-            back = times(times(dot(out_weight, as_columns(g)), c), positive_slope(f))
-            back = cast(back, operands)
-            grad_bias = dot(back, ones, grad_bias)
-            grad_scale = dot(back, (y,), grad_scale)
-        grad_out = dot(cast(times(f, c), operands), (g,), grad_out)
+    first_set, last_set = own_tiles(tl.program_id(0), sets, share)
+    for one in tl.range(first_set, last_set, num_stages=1, disable_licm=True):
+        _, frame, first, begin, end = _own_rows(one, samples, frames, points, together, BLOCK_S)
+        left = points - first
+        if SHARED_FIELD:
+            c = _features_as_rows(field + (frame * points + first) * D, whole, rows, left, D)
+        for sample in tl.range(begin, end, disable_licm=True):
+            where, token_at = _find(sample, frame, first, factor, frames, points, D)
+            g = matrix(grad_total + where * D, rows, feature, left, D)
+            if not SHARED_FIELD:
+                c = _features_as_rows(field + where * D, whole, rows, left, D)
+            if factor is not None:
+                f = _features_as_rows(factor + token_at, whole, rows, left, D)
+            else:
+                y = matrix(tokens + token_at, rows, feature, left, D)
+                f = positive(add(dot(scaling, as_columns(y)), (bias,)))
+                back = times(times(dot(out_weight, as_columns(g)), c), positive_slope(f))
+                back = cast(back, operands)
+                grad_bias = dot(back, ones, grad_bias)
+                grad_scale = dot(back, (y,), grad_scale)
+            grad_out = dot(cast(times(f, c), operands), (g,), grad_out)
 
     sums += tl.program_id(0) * (D * D if factor is not None else D * (2 * D + 1))
     put_reversed(sums, grad_out, whole, feature, D, D)
@@ -170,13 +196,22 @@ def modulation_weights_backward(
 
 @triton.jit
 @no_type_check
-def _find(tile, factor, frames, points, D: tl.constexpr, SHARED_FIELD: tl.constexpr, BLOCK_S: tl.constexpr):
-    """Of a tile: the tokens left in its row, its first one, and where its tokens and its field are."""
-    row, first = place(tile, points, BLOCK_S)
-    where = row * points + first
-    token_at = ((row // frames) * points + first) * D if factor is not None else where * D
-    field_at = ((row % frames) * points + first) * D if SHARED_FIELD else where * D
-    return points - first, where, token_at, field_at
+def _own_rows(index, samples, frames, points, share, BLOCK_S: tl.constexpr):
+    """Of the tiles at the same frame and points, one in each sample: which share of the samples this is, the frame and
+    the first point, the first sample and the one after the last."""
+    per_row = tl.cdiv(points, BLOCK_S)
+    part = index // (frames * per_row)
+    begin, end = own_tiles(part, samples, share)
+    return part, tl.cast(index // per_row % frames, tl.int64), index % per_row * BLOCK_S, begin, end
+
+
+@triton.jit
+@no_type_check
+def _find(sample, frame, first, factor, frames, points, D: tl.constexpr):
+    """The first token of a tile, and where the layer's own tokens begin, which a given factor has for all frames."""
+    where = (sample * frames + frame) * points + first
+    once = tl.cast(sample, tl.int64) * points + first
+    return where, (where if factor is None else once) * D
 
 
 @triton.jit

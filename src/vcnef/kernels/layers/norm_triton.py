@@ -3,6 +3,9 @@
 A backward kernel computes again what is cheaper to compute than to store. The gradients of weights are products over
 tokens of what it writes, or a kernel of their own computes again what they are made of. Sums over tokens are written in
 parts.
+
+Loops with `disable_licm` have products: what compilers take out of a loop, since it is the same every time, takes up
+registers that these need.
 """
 
 from typing import no_type_check
@@ -10,7 +13,10 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.parts_triton import add, inside, pairs, put, sums, times, vector
+from vcnef.kernels.parts_triton import add, dot, inside, pairs, put, sums, times, vector, zeros
+
+ALIKE = tl.constexpr(16)
+"""The fewest rows that tensor cores take."""
 
 
 @triton.jit
@@ -54,17 +60,35 @@ def _only_inside(x, feature, D: tl.constexpr):
 @triton.jit
 @no_type_check
 def put_sums(pointer, x, feature, SIZE: tl.constexpr):
-    """Sums over the rows of a tile; of halves as a product with ones, which is faster than what threads exchange."""
+    """Sums over the rows of a tile, once in a program: threads exchange what they have."""
     within = inside(feature, SIZE)
     for part in tl.static_range(len(x)):
-        if x[part].dtype == tl.float32:
-            tl.store(pointer + feature[part], tl.sum(x[part], 0), mask=within[part])
-        else:
-            # Sixteen rows are the fewest that tensor cores take. All are alike.
-            alike = tl.arange(0, 16)[:, None]
-            total = tl.dot(tl.full((16, x[part].shape[0]), 1.0, x[part].dtype), x[part])
-            at = pointer + feature[part][None, :] + 0 * alike
-            tl.store(at, total, mask=(alike == 0) & within[part][None, :])
+        tl.store(pointer + feature[part], tl.sum(x[part], 0), mask=within[part])
+
+
+@triton.jit
+@no_type_check
+def add_sums(total, x, share=None):
+    """The sum over the rows of x, or of so much of each, added to rows that are all alike: a product, which is faster
+    than what threads exchange where every tile has one."""
+    if share is None:
+        return dot((tl.full((ALIKE, x[0].shape[0]), 1.0, x[0].dtype),), (x,), total)
+    else:
+        return dot((tl.broadcast_to(share[None, :], (ALIKE, x[0].shape[0])),), (x,), total)
+
+
+@triton.jit
+@no_type_check
+def put_total(pointer, x, feature, SIZE: tl.constexpr, share=None):
+    """The sum over the rows of x, or of so much of each."""
+    put_first(pointer, add_sums(zeros(ALIKE, feature), x, share), feature, SIZE)
+
+
+@triton.jit
+@no_type_check
+def put_first(pointer, x, feature, SIZE: tl.constexpr):
+    """The first row of x, all of which are alike."""
+    put(pointer, x, tl.arange(0, ALIKE), feature, 1, SIZE)
 
 
 @triton.jit

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.kernels.layers.launch import (
+    TILINGS,
     Weights,
     floats,
     launch,
@@ -77,7 +78,7 @@ def through_norm(grad: Tensor, standard: Tensor, inverse: Tensor, norm: Affine, 
     grad_total, token_sums = torch.empty_like(standard), floats(grad, programs, sums * width)
     launch(
         kernels.residual_backward, programs, grad, standard, inverse, norm, grad_total, token_sums, count, tiles, share,
-        D=width, SUMS=sums, BLOCK_D=padded(width),
+        D=width, SUMS=sums, BLOCK_D=padded(width), STAGES=TILINGS["residual_backward"].stages,
     )  # fmt: skip
     return grad_total, summed(token_sums)
 

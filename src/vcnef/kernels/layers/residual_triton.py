@@ -54,6 +54,7 @@ def residual_backward(
     SUMS: tl.constexpr,
     BLOCK_S: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """Sums over tokens are joined between threads once, at the end of a program's tiles; there are three of them where
     a bias is in the sum.
@@ -63,7 +64,7 @@ def residual_backward(
     weight = vector(layer_norm.weight, feature, D)
     scale_sums, shift_sums, bias_sums = zeros(BLOCK_S, feature), zeros(BLOCK_S, feature), zeros(BLOCK_S, feature)
     begin, end = own_tiles(tl.program_id(0), tiles, share)
-    for tile in range(begin, end):
+    for tile in tl.range(begin, end, num_stages=STAGES):
         start = tl.cast(tile, tl.int64) * BLOCK_S
         left, at = count - start, start * D
         g = cast(matrix(grad + at, rows, feature, left, D), tl.float32)
