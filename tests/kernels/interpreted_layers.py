@@ -6,11 +6,13 @@ from twins_of_layers import cases, change, values_and_gradients
 
 import vcnef
 from vcnef.grid import cell_centres
-from vcnef.kernels.layers import launch
+from vcnef.kernels.layers import launch, modulation_layer
 from vcnef.kernels.weights import Tiling
 from vcnef.nn import blocks, decoders, fused, modulation, norms
 
 launch.TILINGS |= dict.fromkeys(launch.TILINGS, Tiling(16, 64, 4, 2))
+# Three samples come in two parts then, of which the second is smaller.
+modulation_layer.MOST_IN_TURN |= dict.fromkeys(modulation_layer.MOST_IN_TURN, 2)
 
 # Nine and four tiles, for two programs that take one after the other.
 for sizes, shared, batch, times in (((20, 2, 5, "gelu"), True, 3, 3), ((40, 4, 17, "relu"), False, 2, 1)):
