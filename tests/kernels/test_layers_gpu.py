@@ -9,6 +9,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
+from vcnef.kernels.layers.beside import Beside
 from vcnef.nn import blocks, decoders, modulation, norms
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
@@ -18,40 +19,56 @@ TOLERANCE = {torch.bfloat16: 3e-2, torch.float16: 4e-3}
 """Of ‖found − twin‖ / ‖twin‖; the twin computes in fp32 from the same inputs."""
 
 
+def compare(cases, dtype):
+    torch.manual_seed(0)
+    for name, layer, twin, inputs in cases:
+        rounded = [each.to(dtype).float() for each in inputs]
+        found = twins.values_and_gradients(layer, rounded, dtype)
+        pairs = zip(found, twins.values_and_gradients(twin, rounded), strict=True)
+        assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[dtype], name
+
+
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize(
     ("width", "heads", "points"), [(16, 2, 7), (48, 8, 100), (96, 8, 256), (100, 10, 65), (128, 8, 70)]
 )
 def test_layers_agree_with_their_twins(width, heads, points, shared, dtype):
-    torch.manual_seed(0)
-    for name, layer, twin, inputs in twins.cases(width, heads, points, "gelu", shared=shared, device="cuda"):
-        rounded = [each.to(dtype).float() for each in inputs]
-        found = twins.values_and_gradients(layer, rounded, dtype)
-        pairs = zip(found, twins.values_and_gradients(twin, rounded), strict=True)
-        assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[dtype], name
+    compare(twins.cases(width, heads, points, "gelu", shared=shared, device="cuda"), dtype)
 
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_layers_with_more_tiles_than_programs_agree_with_their_twins(shared):
-    torch.manual_seed(0)
-    for name, layer, twin, inputs in twins.cases(96, 8, 250, "gelu", shared=shared, batch=50, device="cuda"):
-        rounded = [each.bfloat16().float() for each in inputs]
-        found = twins.values_and_gradients(layer, rounded, torch.bfloat16)
-        pairs = zip(found, twins.values_and_gradients(twin, rounded), strict=True)
-        assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[torch.bfloat16], name
+    compare(twins.cases(96, 8, 250, "gelu", shared=shared, batch=50, device="cuda"), torch.bfloat16)
+
+
+def late(function):
+    def wait_first(*given):
+        torch.cuda._sleep(2_000_000)
+        return function(*given)
+
+    return wait_first
+
+
+def test_what_is_read_beside_others_stays_in_memory_until_then():
+    x = torch.randn(1000, 1000, device="cuda")
+    with Beside(x) as beside:
+        found = beside(late(torch.sum), x + 1)
+        torch.full_like(x, torch.nan)
+    assert float(found) == float((x + 1).sum())
+
+
+def test_layers_whose_weights_learn_late_agree_with_their_twins(monkeypatch):
+    call = Beside.__call__
+    monkeypatch.setattr(Beside, "__call__", lambda beside, function, *given: call(beside, late(function), *given))
+    compare(twins.cases(96, 8, 256, "gelu", device="cuda"), torch.bfloat16)
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("width", [200, 256, 1024])
 def test_norms_of_wide_tokens_agree_with_their_twins(width, dtype):
-    torch.manual_seed(0)
     cases = twins.cases(width, 1, 77, "gelu", device="cuda")
-    for name, layer, twin, inputs in (case for case in cases if case[0].startswith("residual")):
-        rounded = [each.to(dtype).float() for each in inputs]
-        found = twins.values_and_gradients(layer, rounded, dtype)
-        pairs = zip(found, twins.values_and_gradients(twin, rounded), strict=True)
-        assert max(twins.change(*pair) for pair in pairs) < TOLERANCE[dtype], name
+    compare((case for case in cases if case[0].startswith("residual")), dtype)
 
 
 def train(monkeypatch, sides, *, fused, half=True, steps=40, **options):

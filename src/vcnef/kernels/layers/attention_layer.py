@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.kernels.layers.beside import Beside
 from vcnef.kernels.layers.launch import (
     Weights,
     affine,
@@ -34,7 +35,7 @@ def attention(
     return _attention(tokens.contiguous(), like(extra, tokens), weights, pack(tokens, weights), heads, eps)[0]
 
 
-@torch.library.custom_op("vcnef::attention_in_turn", mutates_args=())
+@torch.library.custom_op("vcnef::token_attention", mutates_args=())
 def _attention(
     tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
@@ -66,7 +67,7 @@ def _empty_attention(tokens: Tensor, extra: Any, weights: Any, packed: Any, head
     return *norm, *shares, *matrices, floats(tokens, prod(batch), width)
 
 
-@torch.library.custom_op("vcnef::attention_in_turn_backward", mutates_args=())
+@torch.library.custom_op("vcnef::token_attention_backward", mutates_args=())
 def _attention_backward(
     grad: Tensor, tokens: Tensor, weights: list[Tensor], packed: list[Tensor], saved: list[Tensor], heads: int
 ) -> list[Tensor]:
@@ -75,43 +76,50 @@ def _attention_backward(
     standard, inverse, normalised, normaliser, gram, state, mixing, key_mean = saved
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
-    grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
-    grad_maps, grad_tokens = tokens.new_empty(*tokens.shape[:-1], 2 * width), torch.empty_like(tokens)
-    per_row = tiles_of("attention_backward", points)
-    programs, _ = shares_of("attention_backward", rows * per_row, tokens.device)
-    query_sums, mean_sums = floats(tokens, programs, width), floats(tokens, rows * per_row, width)
-    launch_in_turn(
-        kernels.attention_backward, rows * per_row, grad_total, normalised, normaliser, mixing, key_mean,
-        query.weight, head_maps(width, heads, tokens.dtype, tokens.device), grad_maps, grad_tokens, query_sums,
-        mean_sums, points, HEADS=heads, D=width,
-    )  # fmt: skip
+    with Beside(tokens) as beside:
+        grad_total, token_sums = through_norm(grad, standard, inverse, norm)
+        norm_sums = beside(summed, token_sums)
+        grad_maps, grad_tokens = tokens.new_empty(*tokens.shape[:-1], 2 * width), torch.empty_like(tokens)
+        per_row = tiles_of("attention_backward", points)
+        programs, _ = shares_of("attention_backward", rows * per_row, tokens.device)
+        query_sums, mean_sums = floats(tokens, programs, width), floats(tokens, rows * per_row, width)
+        launch_in_turn(
+            kernels.attention_backward, rows * per_row, grad_total, normalised, normaliser, mixing, key_mean,
+            query.weight, head_maps(width, heads, tokens.dtype, tokens.device), grad_maps, grad_tokens, query_sums,
+            mean_sums, points, HEADS=heads, D=width,
+        )  # fmt: skip
+        of_queries = beside(_learn_map, tokens, grad_maps[..., :width], query_sums)
 
-    grad_mixing, grad_state = two_like(mixing)
-    grad_gram, grad_key_sum, bias_sums = torch.empty_like(gram), *two_like(key_mean)
-    launch(
-        kernels.mixing_backward, rows, normalised, grad_total, mean_sums, key_mean, value, join.weight, grad_mixing,
-        grad_state, grad_gram, grad_key_sum, bias_sums, per_row, points,
-        D=width, HEAD=width // heads, BLOCK_D=padded(width),
-    )  # fmt: skip
+        grad_mixing, grad_state = two_like(mixing)
+        grad_gram, grad_key_sum, value_sums = torch.empty_like(gram), *two_like(key_mean)
+        launch(
+            kernels.mixing_backward, rows, normalised, grad_total, mean_sums, key_mean, value, join.weight, grad_mixing,
+            grad_state, grad_gram, grad_key_sum, value_sums, per_row, points,
+            D=width, HEAD=width // heads, BLOCK_D=padded(width),
+        )  # fmt: skip
+        of_values = beside(_learn_map, gram, grad_state, value_sums)
+        of_join = beside(weight_grad, state, grad_mixing)
 
-    tiles = rows * tiles_of("keys_backward", points)
-    programs, _ = shares_of("keys_backward", tiles, tokens.device)
-    key_sums = floats(tokens, programs, width)
-    launch_in_turn(
-        kernels.keys_backward, tiles, tokens, grad_gram, grad_key_sum, key, grad_maps, grad_tokens, key_sums, points,
-        D=width,
-    )  # fmt: skip
-    return [
-        *(grad_tokens, grad_total, norm_sums, weight_grad(tokens, grad_maps), summed(query_sums)),
-        *(summed(key_sums), weight_grad(gram, grad_state), summed(bias_sums), weight_grad(state, grad_mixing)),
-    ]
+        tiles = rows * tiles_of("keys_backward", points)
+        programs, _ = shares_of("keys_backward", tiles, tokens.device)
+        key_sums = floats(tokens, programs, width)
+        launch_in_turn(
+            kernels.keys_backward, tiles, tokens, grad_gram, grad_key_sum, key, grad_maps, grad_tokens, key_sums,
+            points, D=width,
+        )  # fmt: skip
+        of_keys = _learn_map(tokens, grad_maps[..., width:], key_sums)
+        return [grad_tokens, grad_total, norm_sums, *of_queries, *of_keys, *of_values, of_join]
+
+
+def _learn_map(inputs: Tensor, grad: Tensor, bias_sums: Tensor) -> list[Tensor]:
+    """The gradients of a weight and a bias."""
+    return [weight_grad(inputs, grad), summed(bias_sums)]
 
 
 @_attention_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     width = tokens.shape[-1]
-    norm_sums, query_and_key = floats(tokens, 3 * width), floats(tokens, 2 * width, width)
-    return [*two_like(tokens), norm_sums, query_and_key, *map(torch.empty_like, (weights[1], *weights[3:7]))]
+    return [*two_like(tokens), floats(tokens, 3 * width), *map(torch.empty_like, weights[:7])]
 
 
 def _save_attention(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -125,10 +133,9 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, *saved = ctx.saved_tensors
     weights, packed, saved = saved[:10], saved[10:14], saved[14:]
     found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
-    grad_tokens, grad_extra, norm_sums, query_and_key, query_bias, *others = found
-    query, key = query_and_key.chunk(2)
+    grad_tokens, grad_extra, norm_sums, *maps = found
     scale, shift, join_bias = norm_sums.chunk(3)
-    grads = [query, query_bias, key, *others, join_bias, scale, shift]
+    grads = [*maps, join_bias, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
 
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.kernels.layers.beside import Beside
 from vcnef.kernels.layers.launch import (
     TILINGS,
     Weights,
@@ -22,7 +23,7 @@ from vcnef.kernels.layers.launch import (
     two_like,
 )
 from vcnef.kernels.layers.residual_layer import through_norm
-from vcnef.kernels.weights import padded
+from vcnef.kernels.weights import Affine, padded
 
 
 def mlp(tokens: Float[Tensor, "*b d"], weights: Weights, activation: str, eps: float) -> Float[Tensor, "*b d"]:
@@ -60,25 +61,35 @@ def _mlp_backward(
 ) -> list[Tensor]:
     from vcnef.kernels.layers import mlp_triton as kernels
 
-    hidden, width = weights[0].shape
     count = inverse.numel()
     *maps, norm = affine(weights, packed)
-    grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
-    grad_tokens = torch.empty_like(tokens)
-    launch_fetching(
-        kernels.mlp_backward, tiles_of("mlp_backward", count), grad_total, tokens, *maps, grad_tokens, count,
-        **_mlp_sizes("mlp_backward", weights, activation),
-    )  # fmt: skip
+    with Beside(tokens) as beside:
+        grad_total, token_sums = through_norm(grad, standard, inverse, norm)
+        norm_sums = beside(summed, token_sums)
+        map_sums = beside(
+            _learn_maps, tokens, grad_total, maps, _mlp_sizes("mlp_weights_backward", weights, activation)
+        )
+        grad_tokens = torch.empty_like(tokens)
+        launch_fetching(
+            kernels.mlp_backward, tiles_of("mlp_backward", count), grad_total, tokens, *maps, grad_tokens, count,
+            **_mlp_sizes("mlp_backward", weights, activation),
+        )  # fmt: skip
+        return [grad_tokens, norm_sums, map_sums]
 
-    sizes = _mlp_sizes("mlp_weights_backward", weights, activation)
-    chunks = -(-hidden // sizes["BLOCK_H"])
+
+def _learn_maps(tokens: Tensor, grad_total: Tensor, maps: list[Affine], sizes: dict[str, Any]) -> Tensor:
+    """The gradients of the widening weight, the narrowing one and the widening bias, one after the other."""
+    from vcnef.kernels.layers import mlp_triton as kernels
+
+    hidden, width = sizes["HIDDEN"], sizes["D"]
+    count, chunks = tokens.numel() // width, -(-hidden // sizes["BLOCK_H"])
     tiles = tiles_of("mlp_weights_backward", count)
     parts, share = shares_of("mlp_weights_backward", tiles, tokens.device, chunks)
     sums = floats(tokens, parts, hidden * (2 * width + 1))
     launch(
         kernels.mlp_weights_backward, parts * chunks, tokens, grad_total, *maps, sums, count, share, **sizes
     )  # fmt: skip
-    return [grad_tokens, norm_sums, summed(sums)]
+    return summed(sums)
 
 
 @_mlp_backward.register_fake

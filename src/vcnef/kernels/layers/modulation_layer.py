@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.kernels.layers.beside import Beside
 from vcnef.kernels.layers.launch import (
     Weights,
     affine,
@@ -21,7 +22,7 @@ from vcnef.kernels.layers.launch import (
     tiles_of,
 )
 from vcnef.kernels.layers.residual_layer import through_norm
-from vcnef.kernels.weights import padded
+from vcnef.kernels.weights import Affine, padded
 
 MOST_IN_TURN = {"modulation": 8, "modulation_backward": 8, "modulation_weights_backward": 16}
 """Samples that a program takes one after the other, as measured on an H200: with more of them and fewer programs, some
@@ -79,29 +80,44 @@ def _modulation_backward(
     batch, frames, points, width = grad.shape
     *scale, out_map, norm = affine(weights, packed)
     maps = *(scale or [None]), out_map
-    sizes = {"D": width, "SHARED_FIELD": len(field) == 1}
-    grad_total, norm_sums = through_norm(grad, standard, inverse, norm)
+    with Beside(tokens) as beside:
+        grad_total, token_sums = through_norm(grad, standard, inverse, norm)
+        norm_sums = beside(summed, token_sums)
+        map_sums = beside(_learn_maps, tokens, factor, field, grad_total, maps)
+        each, parts, sets = _in_turn("modulation_backward", grad)
+        grad_own = torch.empty_like(standard)
+        field_sums = field.new_empty(parts, *field.shape[1:]) if len(field) == 1 else torch.empty_like(field)
+        # A factor that is given leaves room on chip for another tile.
+        stages = stages_of("modulation_backward", width) + (factor is not None)
+        launch(
+            kernels.modulation_backward, sets, grad_total, tokens, factor, field, *maps, grad_own, field_sums, batch,
+            frames, points, each, D=width, SHARED_FIELD=len(field) == 1, STAGES=stages,
+        )  # fmt: skip
+        grad_field = beside(_sum_over, 0, field_sums) if len(field) == 1 else field_sums
+        if factor is None:
+            return [grad_own, grad_field, norm_sums, map_sums]
+        return [beside(_sum_over, 1, grad_total), grad_field, norm_sums, map_sums, _sum_over(1, grad_own)]
 
-    each, _, sets = _in_turn("modulation_weights_backward", grad)
+
+def _sum_over(axis: int, x: Tensor) -> Tensor:
+    return x.sum(axis, keepdim=True)
+
+
+def _learn_maps(
+    tokens: Tensor, factor: Tensor | None, field: Tensor, grad_total: Tensor, maps: tuple[Affine | None, Affine]
+) -> Tensor:
+    """The gradients of the outer weight and, where the factor is not given, of the inner weight and bias."""
+    from vcnef.kernels.layers import modulation_triton as kernels
+
+    batch, frames, points, width = grad_total.shape
+    each, _, sets = _in_turn("modulation_weights_backward", grad_total)
     programs, share = shares_of("modulation_weights_backward", sets, tokens.device)
     weight_sums = floats(tokens, programs, _weights_learnt(width, factor))
     launch(
         kernels.modulation_weights_backward, programs, tokens, factor, field, grad_total, *maps, weight_sums,
-        batch, frames, points, each, sets, share, BLOCK_D=padded(width), **sizes,
+        batch, frames, points, each, sets, share, D=width, SHARED_FIELD=len(field) == 1, BLOCK_D=padded(width),
     )  # fmt: skip
-
-    each, parts, sets = _in_turn("modulation_backward", grad)
-    grad_own = torch.empty_like(standard)
-    grad_field = field.new_empty(parts, *field.shape[1:]) if len(field) == 1 else torch.empty_like(field)
-    # A factor that is given leaves room on chip for another tile.
-    stages = stages_of("modulation_backward", width) + (factor is not None)
-    launch(
-        kernels.modulation_backward, sets, grad_total, tokens, factor, field, *maps, grad_own, grad_field, batch,
-        frames, points, each, STAGES=stages, **sizes,
-    )  # fmt: skip
-    grad_field = grad_field.sum(0, keepdim=True) if len(field) == 1 else grad_field
-    own = [grad_own] if factor is None else [each.sum(1, keepdim=True) for each in (grad_total, grad_own)]
-    return [own[0], grad_field, norm_sums, summed(weight_sums), *own[1:]]
+    return summed(weight_sums)
 
 
 def _in_turn(kernel: str, rows: Tensor) -> tuple[int, int, int]:

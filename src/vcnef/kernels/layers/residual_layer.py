@@ -65,11 +65,13 @@ def _empty_residual(tokens: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
 def _residual_backward(
     grad: Tensor, standard: Tensor, inverse: Tensor, scale: Tensor, shift: Tensor, sums: int
 ) -> tuple[Tensor, Tensor]:
-    return through_norm(grad, standard, inverse, Affine(scale, shift), sums)
+    grad_total, token_sums = through_norm(grad, standard, inverse, Affine(scale, shift), sums)
+    return grad_total, summed(token_sums)
 
 
 def through_norm(grad: Tensor, standard: Tensor, inverse: Tensor, norm: Affine, sums: int = 3) -> tuple[Tensor, Tensor]:
-    """The gradient of a norm's input, and those of its scale, its shift and, if there are three, a bias before it."""
+    """The gradient of a norm's input and, as sums of every program, those of its scale, its shift and, if there are
+    three, a bias before it."""
     from vcnef.kernels.layers import residual_triton as kernels
 
     width, count = len(norm.bias), inverse.numel()
@@ -80,7 +82,7 @@ def through_norm(grad: Tensor, standard: Tensor, inverse: Tensor, norm: Affine, 
         kernels.residual_backward, programs, grad, standard, inverse, norm, grad_total, token_sums, count, tiles, share,
         D=width, SUMS=sums, BLOCK_D=padded(width), STAGES=TILINGS["residual_backward"].stages,
     )  # fmt: skip
-    return grad_total, summed(token_sums)
+    return grad_total, token_sums
 
 
 @_residual_backward.register_fake
