@@ -221,3 +221,14 @@ def test_on_a_gpu_the_data_are_resident_and_the_run_is_the_same(make_data, tmp_p
     for on_gpu, streamed, on_cpu in zip(resident, stored, Batches(data, 8, **RANDOM), strict=True):
         assert same(on_gpu, streamed)
         assert torch.allclose(on_gpu.u.cpu(), on_cpu.u, atol=1e-6)
+
+
+@pytest.mark.gpu
+def test_batches_that_are_made_ahead_leave_those_alone_that_are_still_to_be_read(make_data):
+    def read_late(batch):
+        torch.cuda._sleep(2_000_000)
+        return batch.u.clone()
+
+    batches = Batches(make_data(), 8, device="cuda", **RANDOM)
+    late = [read_late(batch) for batch in islice(batches.steps(), 12)]
+    assert all(torch.equal(u, batch.u) for u, batch in zip(late, batches.steps(), strict=False))

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vcnef.data.ahead import Ahead
 from vcnef.data.augment import Setting, Symmetry
 from vcnef.data.prefetch import prefetch
 from vcnef.data.queries import Queries
@@ -89,6 +90,7 @@ class Batches:
         self._t, self._params = data.t.to(self.device), data.params.to(self.device)
         grid = setting.grid if scaling is None else scaling.coordinates(setting.grid)
         self._grid = grid.contiguous().to(self.device)
+        self._ahead = Ahead(self.device)
         if not len(self):
             raise ValueError(f"Batches of {size} with drop_last leave nothing of {len(data)} trajectories.")
 
@@ -103,13 +105,10 @@ class Batches:
 
     def epoch(self, number: int, *, first: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from step `first` on."""
-        steps = self._plan(number)[first:]
-        if isinstance(self.data, Trajectories) and self.data.u.device == self.device:
-            for step in steps:
-                yield self._batch(step, self.data.u, step.rows)
-            return
-        for step, u in prefetch(steps, self._fetch):
-            yield self._batch(step, send(u, self.device), torch.arange(len(u)))
+        for step, u, places in self._sources(self._plan(number)[first:]):
+            # By a name, which holds it until there is the next one.
+            batch = self._ahead(self._batch, step, u, places)
+            yield batch
 
     def steps(self, first: int = 0) -> Iterator[Batch]:
         """Batches without end, from step `first` of the run on."""
@@ -117,6 +116,15 @@ class Batches:
         while True:
             yield from self.epoch(epoch, first=step)
             epoch, step = epoch + 1, 0
+
+    def _sources(self, steps: list[Step]) -> Iterator[tuple[Step, Tensor, Int[Tensor, " b"]]]:
+        """Each with the trajectories `u [n t *x c]` and the places where its own are among them."""
+        if isinstance(self.data, Trajectories) and self.data.u.device == self.device:
+            for step in steps:
+                yield step, self.data.u, step.rows
+            return
+        for step, u in prefetch(steps, self._fetch):
+            yield step, u, torch.arange(len(u))
 
     def _plan(self, epoch: int) -> list[Step]:
         generator = self._generator(epoch)
@@ -132,13 +140,13 @@ class Batches:
         return plan
 
     def _batch(self, step: Step, u: Tensor, places: Int[Tensor, " b"]) -> Batch:
-        """The batch of a step, whose trajectories are found at some places of `u [n t *x c]`."""
+        """The batch of a step, whose trajectories are found at these places."""
         # Order and starts of the passes are common to all processes; what is drawn here, whose shapes are, is not.
         rank = self.shard[0]
         generator = self._generator(step.epoch, step.number, *([rank] if rank else []))
         frames = self.queries.draw(len(step.rows), len(self._t), step.start, generator)
         on_device = send(frames, self.device)
-        states = u[send(places, self.device)[:, None], on_device]
+        states = send(u, self.device)[send(places, self.device)[:, None], on_device]
         for transform in self._transforms:
             states = transform(states, frames, generator)
         t = self._t[on_device]
