@@ -140,9 +140,14 @@ class VCNeF(TrajectoryModel):
             yield t
         time = self.coordinates.encode_time(t)
         time = time if self.clocks is None else time + self.clocks(t, latent.params)
-        for modulation in islice(self.modulations, int(straight), None):
+        coordinates = Coordinates(time, latent.space)
+        branches = [each.branch for each in islice(self.modulations, int(straight), None)]
+        if torch.is_grad_enabled() and len(time) == len(latent.space) == 1 and branches[0].residual is None:
+            yield from CoordinateBranch.together(branches, coordinates)
+            return
+        for branch in branches:
             with half_products(latent.space):
-                field = modulation.branch(Coordinates(time, latent.space))
+                field = branch(coordinates)
             yield field
 
     def _answer(self, latent: Latent, fields: Iterator[Float[Tensor, "b_or_1 t *sd"]]) -> Float[Tensor, "b t *x c"]:

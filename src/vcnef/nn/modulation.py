@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -43,6 +44,26 @@ class CoordinateBranch(nn.Module):
         time, space = rows[:times].view_as(time), rows[times:].view_as(space) + self.lift.bias
         field = self.project(time.unsqueeze(-2) + space.unsqueeze(-3))
         return field if self.residual is None else field + self.residual(F.gelu(field))
+
+    @staticmethod
+    def together(branches: Sequence[CoordinateBranch], coordinates: Coordinates) -> Float[Tensor, "k 1 t s d"]:
+        """MLP(C) of several such branches of one kind, without `residual`, where all samples share the coordinates.
+
+        By the same few products for all: of so few rows, it is the number of kernels that takes time.
+        """
+        (time,), (space,) = coordinates
+        lifts, width = [each.lift for each in branches], space.shape[-1]
+        with unrounded(time):
+            rows = F.linear(torch.cat((time, space)), torch.cat([each.weight for each in lifts]))
+        rows = rows.view(-1, len(branches), width).transpose(0, 1)
+        time, space = rows.split((len(time), len(space)), 1)
+        field = time.unsqueeze(2) + (space + torch.stack([each.bias for each in lifts]).unsqueeze(1)).unsqueeze(1)
+        if not branches[0].straight:
+            act, last = branches[0].project[0], [each.project[1] for each in branches]
+            weight, bias = (torch.stack([getattr(each, name) for each in last]) for name in ("weight", "bias"))
+            hidden = act(field).flatten(1, 2)
+            field = torch.baddbmm(bias.unsqueeze(1), hidden, weight.mT).view_as(field)
+        return field.unsqueeze(1)
 
     @property
     def straight(self) -> bool:

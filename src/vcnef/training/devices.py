@@ -97,17 +97,22 @@ def numerics(recipe: Recipe) -> Iterator[None]:
         cudnn.deterministic = before
 
 
+def fusion(recipe: Recipe, queries: Queries, device: torch.device) -> dict[str, bool | None] | None:
+    """What the compiler is told, or None where nothing is to be compiled."""
+    wanted = device.type == "cuda" if recipe.compile is None else recipe.compile
+    # Fixed shapes give the fastest kernels; but here there are many of them.
+    many = queries.passes or recipe.unroll == "curriculum"
+    return {"dynamic": None if many else False} if wanted else None
+
+
 @contextmanager
 def fused(model: nn.Module, recipe: Recipe, queries: Queries, device: torch.device) -> Iterator[None]:
     """The model's kernels fused meanwhile; of a model that steps, those of one step, since a rollout is a long loop."""
-    wanted = device.type == "cuda" if recipe.compile is None else recipe.compile
-    if not wanted:
+    if (options := fusion(recipe, queries, device)) is None:
         yield
         return
     target = model.stepper if isinstance(model, Rollout) else model
-    # Fixed shapes give the fastest kernels; but here there are many of them.
-    many = queries.passes or recipe.unroll == "curriculum"
-    target.compile(dynamic=None if many else False)
+    target.compile(**options)
     try:
         yield
     finally:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.data import Batch, Normaliser, Queries
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import Rollout
+from vcnef.training.devices import fusion
 from vcnef.training.losses import Error, Relative, mean_square
 from vcnef.training.physics import weight
 from vcnef.training.recipe import Recipe
@@ -72,8 +74,11 @@ def data_objective(recipe: Recipe, fields: Normaliser, model: TrajectoryModel, q
     error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
     if recipe.unroll == "full":
         follows = isinstance(model, Rollout) and queries.consecutive
+        if follows:
+            return Unrolled(error)
+        options = fusion(recipe, queries, fields.mean.device)
         # Where times are not independent, how far to go is read from the device.
-        return Unrolled(error) if follows else Data(error, static=model.independent_times)
+        return Data(error if options is None else torch.compile(error, **options), static=model.independent_times)
     check_unrolling(model, recipe.unroll, queries)
     ways = {
         "curriculum": partial(Curriculum, noise=recipe.input_noise),
