@@ -106,9 +106,7 @@ class Batches:
     def epoch(self, number: int, *, first: int = 0) -> Iterator[Batch]:
         """The batches of one epoch, from step `first` on."""
         for step, u, places in self._sources(self._plan(number)[first:]):
-            # By a name, which holds it until there is the next one.
-            batch = self._ahead(self._batch, step, u, places)
-            yield batch
+            yield self._ahead(self._batch, step, u, places)
 
     def steps(self, first: int = 0) -> Iterator[Batch]:
         """Batches without end, from step `first` of the run on."""

@@ -62,9 +62,9 @@ def inside(index, SIZE: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def matrix(pointer, rows, columns, ROWS, COLUMNS: tl.constexpr, SIDE_BY_SIDE: tl.constexpr = 1):
-    """A tile of tokens: those rows, in parts of columns; of so many matrices in the same rows."""
-    return _row(pointer, rows, rows < ROWS, columns, COLUMNS, SIDE_BY_SIDE)
+def matrix(pointer, rows, columns, ROWS, COLUMNS: tl.constexpr):
+    """A tile of tokens: those rows, in parts of columns."""
+    return _row(pointer, rows, rows < ROWS, columns, COLUMNS)
 
 
 @triton.jit
@@ -76,10 +76,10 @@ def weight(pointer, rows, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def _row(pointer, rows, rows_inside, columns, COLUMNS: tl.constexpr, SIDE_BY_SIDE: tl.constexpr = 1):
+def _row(pointer, rows, rows_inside, columns, COLUMNS: tl.constexpr):
     return [
         tl.load(
-            pointer + rows[:, None] * (SIDE_BY_SIDE * COLUMNS) + pair[0][None, :],
+            pointer + rows[:, None] * COLUMNS + pair[0][None, :],
             mask=rows_inside[:, None] & pair[1][None, :],
             other=0.0,
         )
@@ -99,11 +99,11 @@ def vector(pointer, columns, COLUMNS: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def put(pointer, x, rows, columns, ROWS, COLUMNS: tl.constexpr, SIDE_BY_SIDE: tl.constexpr = 1):
+def put(pointer, x, rows, columns, ROWS, COLUMNS: tl.constexpr):
     within = inside(columns, COLUMNS)
     for part in tl.static_range(len(x)):
         tl.store(
-            pointer + rows[:, None] * (SIDE_BY_SIDE * COLUMNS) + columns[part][None, :],
+            pointer + rows[:, None] * COLUMNS + columns[part][None, :],
             x[part].to(pointer.dtype.element_ty),
             mask=(rows < ROWS)[:, None] & within[part][None, :],
         )

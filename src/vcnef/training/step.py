@@ -57,7 +57,8 @@ class GraphedStep(Step):
         for group in optimiser.param_groups:
             group["lr"] = torch.tensor(float(group["lr"]), device=fabric.device)
         self.progress = torch.zeros((), device=fabric.device)
-        self.stream = torch.cuda.Stream(fabric.device)
+        # What its kernels compute beside others comes second.
+        self.stream = torch.cuda.Stream(fabric.device, priority=-1)
         self.seen: Counter[tuple[torch.Size, ...]] = Counter()
         self.graphs: dict[tuple[torch.Size, ...], tuple[torch.cuda.CUDAGraph, Tensors, Tensor]] = {}
 

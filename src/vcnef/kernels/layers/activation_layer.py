@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import TILINGS, floats, launch, shares_of, summed, tiles_of
+from vcnef.kernels.layers.launch import TILINGS, floats, launch, shares_of, tiles_of
+from vcnef.kernels.layers.sums import summed
 
 
 def gelu(x: Float[Tensor, "*b h"], bias: Float[Tensor, " h"]) -> Float[Tensor, "*b h"]:

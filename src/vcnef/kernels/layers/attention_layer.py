@@ -19,12 +19,11 @@ from vcnef.kernels.layers.launch import (
     like,
     pack,
     shares_of,
-    summed,
     tiles_of,
     two_like,
-    weight_grad,
 )
 from vcnef.kernels.layers.residual_layer import through_norm
+from vcnef.kernels.layers.sums import map_grad, summed, weight_grads
 from vcnef.kernels.weights import head_maps, padded
 
 
@@ -38,16 +37,16 @@ def attention(
 @torch.library.custom_op("vcnef::token_attention", mutates_args=())
 def _attention(
     tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     from vcnef.kernels import modulation_triton as inference
     from vcnef.kernels.layers import attention_triton as kernels
 
     found = _empty_attention(tokens, extra, weights, packed, heads)
-    out, standard, inverse, normalised, normaliser, gram, state, mixing, key_mean = found
+    out, standard, inverse, normalised, normaliser, gram_and_state, mixing, key_mean = found
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
     launch(
-        inference.mix, rows, tokens, gram, state, mixing, key_mean, key, value, join.weight, points,
+        inference.mix, rows, tokens, *gram_and_state, mixing, key_mean, key, value, join.weight, points,
         D=width, HEAD=width // heads, BLOCK_D=padded(width),
     )  # fmt: skip
     launch_in_turn(
@@ -61,10 +60,10 @@ def _attention(
 @_attention.register_fake
 def _empty_attention(tokens: Tensor, extra: Any, weights: Any, packed: Any, heads: int, *_: Any) -> tuple[Tensor, ...]:
     *batch, points, width = tokens.shape
-    matrices = (tokens.new_empty(prod(batch), width, width) for _ in range(3))
+    rows, square = prod(batch), (prod(batch), width, width)
     norm = *two_like(tokens), floats(tokens, *batch, points)
     shares = torch.empty_like(tokens), floats(tokens, *batch, points, heads)
-    return *norm, *shares, *matrices, floats(tokens, prod(batch), width)
+    return *norm, *shares, tokens.new_empty(2, *square), tokens.new_empty(square), floats(tokens, rows, width)
 
 
 @torch.library.custom_op("vcnef::token_attention_backward", mutates_args=())
@@ -73,53 +72,50 @@ def _attention_backward(
 ) -> list[Tensor]:
     from vcnef.kernels.layers import attention_triton as kernels
 
-    standard, inverse, normalised, normaliser, gram, state, mixing, key_mean = saved
+    standard, inverse, normalised, normaliser, gram_and_state, mixing, key_mean = saved
     query, key, value, join, norm = affine(weights, packed)
     points, width, rows = *tokens.shape[-2:], len(key_mean)
     with Beside(tokens) as beside:
         grad_total, token_sums = through_norm(grad, standard, inverse, norm)
         norm_sums = beside(summed, token_sums)
-        grad_maps, grad_tokens = tokens.new_empty(*tokens.shape[:-1], 2 * width), torch.empty_like(tokens)
+        grad_queries, grad_tokens = two_like(tokens)
         per_row = tiles_of("attention_backward", points)
-        programs, _ = shares_of("attention_backward", rows * per_row, tokens.device)
-        query_sums, mean_sums = floats(tokens, programs, width), floats(tokens, rows * per_row, width)
+        mean_sums = floats(tokens, rows * per_row, width)
         launch_in_turn(
             kernels.attention_backward, rows * per_row, grad_total, normalised, normaliser, mixing, key_mean,
-            query.weight, head_maps(width, heads, tokens.dtype, tokens.device), grad_maps, grad_tokens, query_sums,
-            mean_sums, points, HEADS=heads, D=width,
+            query.weight, head_maps(width, heads, tokens.dtype, tokens.device), grad_queries, grad_tokens, mean_sums,
+            points, HEADS=heads, D=width,
         )  # fmt: skip
-        of_queries = beside(_learn_map, tokens, grad_maps[..., :width], query_sums)
+        of_queries = beside(map_grad, tokens, grad_queries)
 
-        grad_mixing, grad_state = two_like(mixing)
-        grad_gram, grad_key_sum, value_sums = torch.empty_like(gram), *two_like(key_mean)
+        of_state_and_mixing, grad_gram = torch.empty_like(gram_and_state), torch.empty_like(mixing)
+        grad_state, grad_mixing = of_state_and_mixing
+        grad_key_sum, value_sums = two_like(key_mean)
         launch(
             kernels.mixing_backward, rows, normalised, grad_total, mean_sums, key_mean, value, join.weight, grad_mixing,
             grad_state, grad_gram, grad_key_sum, value_sums, per_row, points,
             D=width, HEAD=width // heads, BLOCK_D=padded(width),
         )  # fmt: skip
-        of_values = beside(_learn_map, gram, grad_state, value_sums)
-        of_join = beside(weight_grad, state, grad_mixing)
+        of_values_and_join = beside(weight_grads, gram_and_state, of_state_and_mixing)
+        of_values_bias = beside(summed, value_sums)
 
         tiles = rows * tiles_of("keys_backward", points)
         programs, _ = shares_of("keys_backward", tiles, tokens.device)
-        key_sums = floats(tokens, programs, width)
+        key_sums = floats(tokens, programs, width * (width + 1))
         launch_in_turn(
-            kernels.keys_backward, tiles, tokens, grad_gram, grad_key_sum, key, grad_maps, grad_tokens, key_sums,
-            points, D=width,
+            kernels.keys_backward, tiles, tokens, grad_gram, grad_key_sum, key, grad_tokens, key_sums, points,
+            D=width, BLOCK_D=padded(width),
         )  # fmt: skip
-        of_keys = _learn_map(tokens, grad_maps[..., width:], key_sums)
-        return [grad_tokens, grad_total, norm_sums, *of_queries, *of_keys, *of_values, of_join]
-
-
-def _learn_map(inputs: Tensor, grad: Tensor, bias_sums: Tensor) -> list[Tensor]:
-    """The gradients of a weight and a bias."""
-    return [weight_grad(inputs, grad), summed(bias_sums)]
+        of_keys = summed(key_sums)
+        return [grad_tokens, grad_total, norm_sums, of_queries, of_keys, of_values_and_join, of_values_bias]
 
 
 @_attention_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     width = tokens.shape[-1]
-    return [*two_like(tokens), floats(tokens, 3 * width), *map(torch.empty_like, weights[:7])]
+    queries, keys = (floats(tokens, width * (width + 1)) for _ in range(2))
+    values_and_join = floats(tokens, 2, width, width), floats(tokens, width)
+    return [*two_like(tokens), floats(tokens, 3 * width), queries, keys, *values_and_join]
 
 
 def _save_attention(ctx: Any, inputs: tuple, output: tuple) -> None:
@@ -133,9 +129,13 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, *saved = ctx.saved_tensors
     weights, packed, saved = saved[:10], saved[10:14], saved[14:]
     found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
-    grad_tokens, grad_extra, norm_sums, *maps = found
+    grad_tokens, grad_extra, norm_sums, *queries_and_keys, (value, join), value_bias = found
     scale, shift, join_bias = norm_sums.chunk(3)
-    grads = [*maps, join_bias, scale, shift]
+    width = len(scale)
+    parts = [part for each in queries_and_keys for part in each.split([width * width, width])]
+    query, query_bias, key, key_bias = parts
+    maps = [query.view(width, width), query_bias, key.view(width, width), key_bias, value, value_bias, join, join_bias]
+    grads = [*maps, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
 
 

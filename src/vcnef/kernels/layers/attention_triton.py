@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.heads_triton import gather, head_values, inverse_head_sums, put_heads, spread, within_heads
-from vcnef.kernels.layers.norm_triton import ALIKE, add_sums, positive_slope, put_first, put_norm, put_total
+from vcnef.kernels.layers.norm_triton import ALIKE, positive_slope, put_norm, put_total
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
@@ -84,9 +84,8 @@ def attention_backward(
     key_mean,
     query_weight,
     heads,
-    grad_maps,
+    grad_queries,
     grad_tokens,
-    bias_sums,
     mean_sums,
     points,
     tiles,
@@ -99,12 +98,10 @@ def attention_backward(
     """As far as M and k̄, from w = Q / (Q (k̄ ∘ m)) and r, 1 over that sum: with b the gradient of w and h = Σ b ∘ w
     over a head, that of the queries' logits is (b − h k̄) ∘ min(w, r), and that of k̄ is −Σ h w over tokens.
 
-    `grad_maps` has the gradients of the logits of queries and, from `keys_backward`, of keys in the same rows;
-    `grad_tokens` is that of the tokens but for what comes through the keys, `bias_sums` that of the queries' bias."""
+    `grad_queries` has these; `grad_tokens` is that of the tokens but for what comes through the keys."""
     rows, feature = tl.arange(0, BLOCK_S), columns(D)
     operands = mixing.dtype.element_ty
     query_back = reverse(weight(query_weight, feature, feature, D, D))
-    grad_bias = zeros(ALIKE, feature)
     begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
         row, first = place(tile, points, BLOCK_S)
@@ -120,10 +117,8 @@ def attention_backward(
         back = add(back, scaled(times(vector(key_mean + row * D, feature, D), shared), -1.0))
         slope = smaller(w, spread(inverse_sum, heads, feature, D, HEADS))
         back = cast(times(back, slope), operands)
-        put(grad_maps + 2 * at, back, rows, feature, left, D, 2)
-        grad_bias = add_sums(grad_bias, back)
+        put(grad_queries + at, back, rows, feature, left, D)
         put(grad_tokens + at, dot(back, query_back, cast(total, tl.float32)), rows, feature, left, D)
-    put_first(bias_sums + tl.program_id(0) * D, grad_bias, feature, D)
 
 
 @triton.jit(do_not_specialize=["tiles", "points"])
@@ -183,41 +178,44 @@ def keys_backward(
     grad_gram,
     grad_key_sum,
     key,
-    grad_maps,
     grad_tokens,
-    bias_sums,
+    key_sums,
     points,
     tiles,
     share,
     D: tl.constexpr,
+    BLOCK_D: tl.constexpr,
     BLOCK_S: tl.constexpr,
     STAGES: tl.constexpr,
 ):
-    """Through Kᵀ X and the sum of K. `grad_tokens` has the rest already; `bias_sums` is that of the keys' bias."""
-    rows, feature = tl.arange(0, BLOCK_S), columns(D)
+    """Through Kᵀ X and the sum of K. `grad_tokens` has the rest already; `key_sums` of every program are the gradients
+    of the keys' weight and bias.
+
+    Keys and their gradients have features as rows, so that they are in registers where the weight's is made of them."""
+    rows, feature, whole = tl.arange(0, BLOCK_S), columns(D), tl.arange(0, BLOCK_D)
     operands = tokens.dtype.element_ty
-    key_weight = weight(key.weight, feature, feature, D, D)
-    grad_bias = zeros(ALIKE, feature)
+    key_weight = reverse(weight(key.weight, feature, (whole,), D, D))[0]
+    key_bias = tl.load(key.bias + whole, mask=whole < D, other=0.0)[:, None]
+    # A product with ones is a sum over tokens.
+    ones = ((tl.full((BLOCK_S, ALIKE), 1.0, operands),),)
+    grad_weight, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(ALIKE))
     begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
         row, first = place(tile, points, BLOCK_S)
         left, at = points - first, (row * points + first) * D
         x = matrix(tokens + at, rows, feature, left, D)
-        gram = weight(grad_gram + row * D * D, feature, feature, D, D)
-        keys = positive(add(dot(x, key_weight), vector(key.bias, feature, D)))
-        back = add(dot(x, reverse(gram)), vector(grad_key_sum + row * D, feature, D))
+        gram = weight(grad_gram + row * D * D, (whole,), feature, D, D)
+        key_sum = tl.load(grad_key_sum + row * D + whole, mask=whole < D, other=0.0)[:, None]
+        keys = positive(add(dot(key_weight, as_columns(x)), (key_bias,)))
+        back = times(add(dot(gram[0], as_columns(x)), (key_sum,)), positive_slope(keys))
         # Tokens beyond the last have keys, but no gradient.
-        back = _only_rows(times(back, positive_slope(keys)), rows < left, operands)
-        put(grad_maps + 2 * at + D, back, rows, feature, left, D, 2)
-        grad_bias = add_sums(grad_bias, back)
+        back = (tl.where((rows < left)[None, :], back[0], 0.0).to(operands),)
+        grad_bias = dot(back, ones, grad_bias)
+        grad_weight = dot(back, (x,), grad_weight)
         total = cast(matrix(grad_tokens + at, rows, feature, left, D), tl.float32)
-        total = dot(back, reverse(key_weight), total)
-        total = dot(keys, gram, total)
+        total = dot((tl.trans(back[0]),), (key_weight,), total)
+        total = dot((tl.trans(keys[0].to(operands)),), gram, total)
         put(grad_tokens + at, total, rows, feature, left, D)
-    put_first(bias_sums + tl.program_id(0) * D, grad_bias, feature, D)
-
-
-@triton.jit
-@no_type_check
-def _only_rows(x, which, dtype: tl.constexpr):
-    return [tl.where(which[:, None], each, 0.0).to(dtype) for each in x]
+    key_sums += tl.program_id(0) * D * (D + 1)
+    put(key_sums, grad_weight, whole, feature, D, D)
+    put(key_sums + D * D, grad_bias, whole, (tl.arange(0, ALIKE),), D, 1)

@@ -8,18 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import (
-    Weights,
-    affine,
-    floats,
-    launch,
-    launch_fetching,
-    pack,
-    summed,
-    tiles_of,
-    two_like,
-    weight_grad,
-)
+from vcnef.kernels.layers.launch import Weights, affine, floats, launch, launch_fetching, pack, tiles_of, two_like
+from vcnef.kernels.layers.sums import summed, weight_grads
 from vcnef.kernels.weights import Affine
 
 
@@ -59,7 +49,7 @@ def _decoder_backward(
         kernels.decoder_backward, programs, grad, tokens, *parts, grad_tokens, standard, grad_inner, token_sums,
         count, eps, CHANNELS=channels, D=width,
     )  # fmt: skip
-    return [grad_tokens, summed(token_sums), weight_grad(standard, grad_inner)]
+    return [grad_tokens, summed(token_sums), weight_grads(standard[None], grad_inner[None])[0]]
 
 
 @_decoder_backward.register_fake

@@ -1,4 +1,4 @@
-"""What the layers share: how kernels are started, weights handed over, and sums over tokens taken."""
+"""What the layers share: how kernels are started and weights handed over."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TILINGS = {
     "attention": Tiling(64, 0, 4, 2, together=2),
     "attention_backward": Tiling(128, 0, 8, 2),
     "mixing_backward": Tiling(64, 0, 8, 3, 128),
-    "keys_backward": Tiling(64, 0, 4, 2, together=2),
+    "keys_backward": Tiling(128, 0, 8, 2),
     "modulation": Tiling(64, 0, 4, 3, together=2),
     "modulation_backward": Tiling(64, 0, 4, 2, together=2),
     "modulation_weights_backward": Tiling(64, 0, 8, 3, 255),
@@ -25,9 +25,10 @@ TILINGS = {
     "mlp_weights_backward": Tiling(64, 128, 8, 3),
     "decoder": DECODE_TILINGS[0],
     "decoder_backward": Tiling(64, 0, 4, 2),
+    "products": Tiling(64, 0, 4, 5),
     "neighbours_backward": Tiling(64, 0, 2, 1),
     "residual": Tiling(32, 0, 8, 1),
-    "residual_backward": Tiling(2, 0, 1, 3, together=24, features=128),
+    "residual_backward": Tiling(2, 0, 1, 4, together=16, features=128),
     "activation": Tiling(8, 256, 4, 1),
     "activation_backward": Tiling(8, 256, 4, 2, together=8),
 }
@@ -95,22 +96,6 @@ def affine(weights: list[Tensor], packed: list[Tensor]) -> list[Affine]:
     matrices = iter(packed)
     pairs = zip(weights[::2], weights[1::2], strict=True)
     return [Affine(next(matrices) if weight.ndim == 2 else weight, bias) for weight, bias in pairs]
-
-
-def weight_grad(inputs: Tensor, grad: Tensor) -> Tensor:
-    """Σ over tokens of grad inputsᵀ, as `nn.Linear` stores its weight, in fp32."""
-    rows, columns = grad.flatten(0, -2).mT, inputs.flatten(0, -2)
-    return torch.mm(rows, columns, out_dtype=torch.float32) if grad.is_cuda else rows @ columns
-
-
-def summed(partial: Tensor) -> Tensor:
-    """Σ over programs; as a product, which is faster than a sum over rows."""
-    return _ones(len(partial), partial.device) @ partial
-
-
-@cache
-def _ones(count: int, device: torch.device) -> Tensor:
-    return torch.ones(count, device=device)
 
 
 def like(x: Tensor | None, tokens: Tensor) -> Tensor | None:

@@ -18,11 +18,11 @@ from vcnef.kernels.layers.launch import (
     launch_fetching,
     pack,
     shares_of,
-    summed,
     tiles_of,
     two_like,
 )
 from vcnef.kernels.layers.residual_layer import through_norm
+from vcnef.kernels.layers.sums import summed
 from vcnef.kernels.weights import Affine, padded
 
 
@@ -65,10 +65,10 @@ def _mlp_backward(
     *maps, norm = affine(weights, packed)
     with Beside(tokens) as beside:
         grad_total, token_sums = through_norm(grad, standard, inverse, norm)
-        norm_sums = beside(summed, token_sums)
         map_sums = beside(
             _learn_maps, tokens, grad_total, maps, _mlp_sizes("mlp_weights_backward", weights, activation)
         )
+        norm_sums = beside(summed, token_sums)
         grad_tokens = torch.empty_like(tokens)
         launch_fetching(
             kernels.mlp_backward, tiles_of("mlp_backward", count), grad_total, tokens, *maps, grad_tokens, count,

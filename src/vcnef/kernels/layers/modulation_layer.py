@@ -9,19 +9,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.kernels.layers.beside import Beside
-from vcnef.kernels.layers.launch import (
-    Weights,
-    affine,
-    floats,
-    launch,
-    like,
-    pack,
-    shares_of,
-    stages_of,
-    summed,
-    tiles_of,
-)
+from vcnef.kernels.layers.launch import Weights, affine, floats, launch, like, pack, shares_of, stages_of, tiles_of
 from vcnef.kernels.layers.residual_layer import through_norm
+from vcnef.kernels.layers.sums import summed
 from vcnef.kernels.weights import Affine, padded
 
 MOST_IN_TURN = {"modulation": 8, "modulation_backward": 8, "modulation_weights_backward": 16}
@@ -82,8 +72,8 @@ def _modulation_backward(
     maps = *(scale or [None]), out_map
     with Beside(tokens) as beside:
         grad_total, token_sums = through_norm(grad, standard, inverse, norm)
-        norm_sums = beside(summed, token_sums)
         map_sums = beside(_learn_maps, tokens, factor, field, grad_total, maps)
+        norm_sums = beside(summed, token_sums)
         each, parts, sets = _in_turn("modulation_backward", grad)
         grad_own = torch.empty_like(standard)
         field_sums = field.new_empty(parts, *field.shape[1:]) if len(field) == 1 else torch.empty_like(field)

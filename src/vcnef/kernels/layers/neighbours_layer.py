@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import floats, launch, summed
+from vcnef.kernels.layers.launch import floats, launch
+from vcnef.kernels.layers.sums import summed
 from vcnef.kernels.local import Stencil, enumerate_volumes, mix_neighbours
 
 FEATURES = 32

@@ -13,7 +13,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.parts_triton import add, dot, inside, pairs, put, sums, times, vector, zeros
+from vcnef.kernels.parts_triton import add, dot, inside, pairs, put, sums, times, vector
 
 ALIKE = tl.constexpr(16)
 """The fewest rows that tensor cores take."""
@@ -68,27 +68,15 @@ def put_sums(pointer, x, feature, SIZE: tl.constexpr):
 
 @triton.jit
 @no_type_check
-def add_sums(total, x, share=None):
-    """The sum over the rows of x, or of so much of each, added to rows that are all alike: a product, which is faster
-    than what threads exchange where every tile has one."""
-    if share is None:
-        return dot((tl.full((ALIKE, x[0].shape[0]), 1.0, x[0].dtype),), (x,), total)
-    else:
-        return dot((tl.broadcast_to(share[None, :], (ALIKE, x[0].shape[0])),), (x,), total)
-
-
-@triton.jit
-@no_type_check
 def put_total(pointer, x, feature, SIZE: tl.constexpr, share=None):
-    """The sum over the rows of x, or of so much of each."""
-    put_first(pointer, add_sums(zeros(ALIKE, feature), x, share), feature, SIZE)
-
-
-@triton.jit
-@no_type_check
-def put_first(pointer, x, feature, SIZE: tl.constexpr):
-    """The first row of x, all of which are alike."""
-    put(pointer, x, tl.arange(0, ALIKE), feature, 1, SIZE)
+    """The sum over the rows of x, or of so much of each, where every tile has one: a product, which is faster than what
+    threads exchange."""
+    if share is None:
+        ones = tl.full((ALIKE, x[0].shape[0]), 1.0, x[0].dtype)
+    else:
+        ones = tl.broadcast_to(share[None, :], (ALIKE, x[0].shape[0]))
+    # All rows of it are alike.
+    put(pointer, dot((ones,), (x,)), tl.arange(0, ALIKE), feature, 1, SIZE)
 
 
 @triton.jit

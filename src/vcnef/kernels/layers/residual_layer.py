@@ -8,17 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.kernels.layers.launch import (
-    TILINGS,
-    Weights,
-    floats,
-    launch,
-    like,
-    shares_of,
-    summed,
-    tiles_of,
-    two_like,
-)
+from vcnef.kernels.layers.launch import TILINGS, Weights, floats, launch, like, shares_of, tiles_of, two_like
+from vcnef.kernels.layers.sums import summed
 from vcnef.kernels.weights import Affine, padded
 
 
