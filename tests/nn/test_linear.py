@@ -18,7 +18,8 @@ def asked(monkeypatch):
     """How often oneDNN was asked."""
     calls, real = [], module._linear_onednn
     monkeypatch.setattr(module, "_linear_onednn", lambda *given: calls.append(given) or real(*given))
-    module._has_onednn()
+    for dtype in (torch.float32, torch.bfloat16):
+        module._has_onednn(dtype)
     calls.clear()
     return calls
 
@@ -32,7 +33,7 @@ def test_a_map_in_one_pass_is_the_ordinary_one(activation, asked):
     assert not asked
     with torch.no_grad():
         torch.testing.assert_close(linear(x, activation), expected)
-    served = module._has_onednn() and not isinstance(activation, nn.SiLU)
+    served = module._has_onednn(torch.float32) and not isinstance(activation, nn.SiLU)
     assert len(asked) == served
 
 
@@ -45,7 +46,7 @@ def test_autocasting_to_bf16_is_one_pass_too(asked):
             found = linear(x, nn.ReLU())
             assert linear(x.bfloat16(), nn.ReLU()).dtype == found.dtype == torch.bfloat16
     torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
-    assert len(asked) == 2 * module._has_onednn()
+    assert len(asked) == 2 * module._has_onednn(torch.bfloat16)
 
 
 def test_the_ordinary_one_serves_gradients_other_types_and_those_who_ask_for_it(asked, monkeypatch):

@@ -78,13 +78,14 @@ def _onednn_type(x: Tensor, weight: Tensor) -> torch.dtype | None:
         return None
     dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else torch.float32
     ordinary = weight.dtype == torch.float32 and x.dtype in (torch.float32, dtype) and x.numel() > 0
-    return dtype if ordinary and dtype in (torch.float32, torch.bfloat16) and _has_onednn() else None
+    return dtype if ordinary and dtype in (torch.float32, torch.bfloat16) and _has_onednn(dtype) else None
 
 
 @cache
-def _has_onednn() -> bool:
-    """Tried once: the operator is one that torch keeps for its compiler, and promises to nobody."""
-    x, weight, bias = torch.tensor([[1.0, -2.0]]), torch.eye(2), torch.zeros(2)
+def _has_onednn(dtype: torch.dtype) -> bool:
+    """Tried once: the operator is one that torch keeps for its compiler, and promises to nobody; and processors without
+    AVX-512 have none for bf16."""
+    x, weight, bias = (each.to(dtype) for each in (torch.tensor([[1.0, -2.0]]), torch.eye(2), torch.zeros(2)))
     try:
         return torch.equal(_linear_onednn(x, weight, bias, nn.ReLU()), x.relu())
     except (AttributeError, RuntimeError, TypeError):
