@@ -45,6 +45,14 @@ def test_the_branch_on_sums_is_the_branch_on_joined_coordinates():
     torch.testing.assert_close(branch(coordinates), expected)
 
 
+@pytest.mark.parametrize("nonlinear", [True, False])
+def test_branches_together_are_each_of_them(nonlinear):
+    branches = [CoordinateBranch(8, torch.nn.GELU, nonlinear=nonlinear, residual=False).double() for _ in range(3)]
+    coordinates = Coordinates(torch.randn(1, 4, 8, dtype=torch.float64), torch.randn(1, 5, 8, dtype=torch.float64))
+    expected = torch.stack([branch(coordinates) for branch in branches])
+    torch.testing.assert_close(CoordinateBranch.together(branches, coordinates), expected)
+
+
 def test_sinusoidal_time_is_the_transformers_encoding():
     encoded = sinusoidal(torch.tensor([0.002]), 6)
     rates = [10000 ** (-2 * k / 6) for k in range(3)]

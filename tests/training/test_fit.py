@@ -212,14 +212,17 @@ def test_compiling_is_for_the_run_only(fit_quickly, monkeypatch, compile, passes
         asked.append(dynamic)
         module._compiled_call_impl = module._call_impl
 
+    asked_of_error = []
+    monkeypatch.setattr(torch, "compile", lambda error, dynamic: asked_of_error.append(dynamic) or error)
     monkeypatch.setattr(torch.nn.Module, "compile", stand_in)
     run = fit_quickly(compile=compile, arguments={"queries": Queries(passes=passes)})
-    assert asked == expected
+    assert asked == asked_of_error == expected
     assert run.surrogate.model._compiled_call_impl is None
 
 
 def test_of_a_model_that_steps_one_step_is_compiled(data, monkeypatch):
     asked = []
+    monkeypatch.setattr(torch, "compile", lambda error, **_: error)
     monkeypatch.setattr(torch.nn.Module, "compile", lambda module, **_: asked.append(type(module).__name__))
     surrogate = Surrogate.build("fno", {"width": 4, "modes": 2}, data.split("train"), seed=0)
     for unroll in ("full", "curriculum", "push_forward"):

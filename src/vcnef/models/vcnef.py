@@ -142,7 +142,8 @@ class VCNeF(TrajectoryModel):
         time = time if self.clocks is None else time + self.clocks(t, latent.params)
         coordinates = Coordinates(time, latent.space)
         branches = [each.branch for each in islice(self.modulations, int(straight), None)]
-        if torch.is_grad_enabled() and len(time) == len(latent.space) == 1 and branches[0].residual is None:
+        shared = time.shape[0] == latent.space.shape[0] == 1
+        if torch.is_grad_enabled() and shared and branches[0].residual is None:
             yield from CoordinateBranch.together(branches, coordinates)
             return
         for branch in branches:

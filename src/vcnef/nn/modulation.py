@@ -56,8 +56,8 @@ class CoordinateBranch(nn.Module):
         with unrounded(time):
             rows = F.linear(torch.cat((time, space)), torch.cat([each.weight for each in lifts]))
         rows = rows.view(-1, len(branches), width).transpose(0, 1)
-        time, space = rows.split((len(time), len(space)), 1)
-        field = time.unsqueeze(2) + (space + torch.stack([each.bias for each in lifts]).unsqueeze(1)).unsqueeze(1)
+        times, bias = time.shape[0], torch.stack([each.bias for each in lifts]).unsqueeze(1)
+        field = rows[:, :times].unsqueeze(2) + (rows[:, times:] + bias).unsqueeze(1)
         if not branches[0].straight:
             act, last = branches[0].project[0], [each.project[1] for each in branches]
             weight, bias = (torch.stack([getattr(each, name) for each in last]) for name in ("weight", "bias"))

@@ -106,14 +106,14 @@ def _attention_backward(
             kernels.keys_backward, tiles, tokens, grad_gram, grad_key_sum, key, grad_tokens, key_sums, points,
             D=width, BLOCK_D=padded(width),
         )  # fmt: skip
-        of_keys = summed(key_sums)
+        of_keys = summed(key_sums).view(width + 1, width)
         return [grad_tokens, grad_total, norm_sums, of_queries, of_keys, of_values_and_join, of_values_bias]
 
 
 @_attention_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     width = tokens.shape[-1]
-    queries, keys = (floats(tokens, width * (width + 1)) for _ in range(2))
+    queries, keys = (floats(tokens, width + 1, width) for _ in range(2))
     values_and_join = floats(tokens, 2, width, width), floats(tokens, width)
     return [*two_like(tokens), floats(tokens, 3 * width), queries, keys, *values_and_join]
 
@@ -129,13 +129,9 @@ def _differentiate_attention(ctx: Any, grad: Tensor, *_: Any) -> tuple:
     tokens, *saved = ctx.saved_tensors
     weights, packed, saved = saved[:10], saved[10:14], saved[14:]
     found = _attention_backward(grad.contiguous(), tokens, weights, packed, saved, ctx.heads)
-    grad_tokens, grad_extra, norm_sums, *queries_and_keys, (value, join), value_bias = found
+    grad_tokens, grad_extra, norm_sums, query, key, (value, join), value_bias = found
     scale, shift, join_bias = norm_sums.chunk(3)
-    width = len(scale)
-    parts = [part for each in queries_and_keys for part in each.split([width * width, width])]
-    query, query_bias, key, key_bias = parts
-    maps = [query.view(width, width), query_bias, key.view(width, width), key_bias, value, value_bias, join, join_bias]
-    grads = [*maps, scale, shift]
+    grads = [query[:-1], query[-1], key[:-1], key[-1], value, value_bias, join, join_bias, scale, shift]
     return grad_tokens, grad_extra if ctx.extra else None, grads, [None] * 4, None, None
 
 

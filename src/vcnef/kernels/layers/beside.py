@@ -24,17 +24,17 @@ class Beside:
     """
 
     def __init__(self, tensor: Tensor) -> None:
-        self.device = tensor.device
+        self.main = torch.cuda.current_stream(tensor.device) if tensor.is_cuda else None
         self.kept: list[Any] = []
 
     def __enter__(self) -> Beside:
         return self
 
     def __call__(self, function: Callable[..., Found], *given: Any) -> Found:
-        if self.device.type != "cuda":
+        if self.main is None:
             return function(*given)
-        own = _second_stream(self.device)
-        own.wait_stream(torch.cuda.current_stream(self.device))
+        own = _beside(self.main)
+        own.wait_stream(self.main)
         with torch.cuda.stream(own):
             found = function(*given)
         self.kept.append((given, found))
@@ -42,10 +42,11 @@ class Beside:
 
     def __exit__(self, *_: Any) -> None:
         if self.kept:
-            torch.cuda.current_stream(self.device).wait_stream(_second_stream(self.device))
+            self.main.wait_stream(_beside(self.main))
             self.kept.clear()
 
 
 @cache
-def _second_stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)
+def _beside(main: torch.cuda.Stream) -> torch.cuda.Stream:
+    """One for each: what was found on it is given back to it, and made use of again after it has waited for its own."""
+    return torch.cuda.Stream(main.device)

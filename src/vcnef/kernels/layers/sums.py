@@ -20,9 +20,9 @@ def weight_grads(inputs: Float[Tensor, "k *s d"], grads: Float[Tensor, "k *s d"]
     return _products(inputs, grads, biased=False)
 
 
-def map_grad(inputs: Float[Tensor, "*s d"], grad: Float[Tensor, "*s d"]) -> Float[Tensor, " d_and_d_squared"]:
-    """The same of one pair, and after it the sum of its gradients, which is that of a bias."""
-    return _products(inputs.unsqueeze(0), grad.unsqueeze(0), biased=True).flatten()
+def map_grad(inputs: Float[Tensor, "*s d"], grad: Float[Tensor, "*s d"]) -> Float[Tensor, "weight_and_bias d"]:
+    """The same of one pair, and as its last row the sum of the gradients, which is that of a bias."""
+    return _products(inputs.unsqueeze(0), grad.unsqueeze(0), biased=True)[0]
 
 
 def _products(inputs: Tensor, grads: Tensor, *, biased: bool) -> Tensor:
@@ -49,4 +49,5 @@ def summed(partial: Tensor) -> Tensor:
 
 @cache
 def _ones(count: int, device: torch.device) -> Tensor:
-    return torch.ones(count, device=device)
+    """Sent from the host, which waits for it: whichever stream asks next finds it."""
+    return torch.ones(count).to(device)
