@@ -7,9 +7,10 @@ BIN := .venv/bin
 demo: .venv/installed
 	$(BIN)/vcnef demo --out demo
 
-# A process per core with one thread each: most tests are Python's own time.
+# A process per core with one thread each: most tests are Python's own time. In the order of the files: those with few
+# tests, which xdist would leave for the end, are the longest, and one process would be alone with them.
 test: .venv/developed lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lint: .venv/developed
 	$(BIN)/ruff check .
