@@ -141,7 +141,7 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
             lambda x, *w: decoder(x, w),
             [tokens, *norm, *square, *linear(width, channels)],
         )
-    plane, volume = list(product((-2, 0, 2), (-1, 0, 1))), list(product((-1, 0, 1), repeat=3))
+    plane, volume = list(product((-2, 0, 2), (-1, 0, 1))), list(product((-1, 1), repeat=3))
     for grids in (
         [((points,), [(offset,) for offset in (-3, -2, -1, 0, 1, 2, 3)])],
         [((points,), [(-2 * points - 1,), (0,), (points,)])],
