@@ -25,6 +25,7 @@ def test_by_default_a_batch_asks_for_all_later_frames(make_data):
     assert torch.equal(torch.cat([batch.u for batch in got]), data.u[:, 1:])
     assert torch.equal(got[0].t, data.t[1:])
     assert torch.equal(got[0].grid, data.grid)
+    assert all(each.is_contiguous() for each in vars(got[0]).values())
     assert [len(batch) for batch in Batches(data, 8, drop_last=True)] == [8, 8]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from torch.autograd import forward_ad
 
@@ -9,7 +10,7 @@ from vcnef.kernels.weights import SWITCH
 from vcnef.nn import linear as module
 from vcnef.nn.attention import LinearAttention
 from vcnef.nn.blocks import TransformerBlock
-from vcnef.nn.linear import Linear, positive, positive_map
+from vcnef.nn.linear import FEW, Linear, map_few, positive, positive_map
 from vcnef.nn.norms import ResidualNorm
 
 
@@ -73,6 +74,21 @@ def test_a_torch_without_the_operator_has_the_ordinary_one(monkeypatch):
     with torch.no_grad():
         assert torch.equal(linear(x), nn.functional.linear(x, linear.weight, linear.bias))
     module._has_onednn.cache_clear()
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("features", [1, 3, FEW + 1])
+def test_a_few_features_are_to_compilers_what_many_are(features, biased, monkeypatch):
+    x, weight = torch.randn(2, 5, features, requires_grad=True), torch.randn(7, features, requires_grad=True)
+    given = (x, weight, torch.randn(7, requires_grad=True)) if biased else (x, weight)
+    expected = with_gradients(F.linear, given)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    torch.testing.assert_close(with_gradients(map_few, given), expected)
+
+
+def with_gradients(function, given):
+    out = function(*given)
+    return out, *torch.autograd.grad(out.square().sum(), given)
 
 
 def test_what_happens_in_place_touches_nothing_that_was_given():

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.nn.blocks import FeedForward
+from vcnef.nn.linear import map_few
 from vcnef.nn.patches import continue_grid, patch_points, whole_sides
 from vcnef.nn.unrounded import unrounded
 
@@ -70,11 +71,11 @@ class LinearCoordinates(nn.Module):
 
     def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
         with unrounded(grid):
-            return F.linear(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)
+            return map_few(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)
 
     def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         with unrounded(t):
-            return F.linear(self.pace * t.unsqueeze(-1), self.linear.weight[:, :1])
+            return map_few(self.pace * t.unsqueeze(-1), self.linear.weight[:, :1])
 
     def line(self, space: Float[Tensor, "b s d"]) -> Line:
         """c as a function of t."""

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.nn.linear import map_few
 from vcnef.nn.local import Layout, TokenGrid
 from vcnef.nn.patches import continue_field, continue_grid, whole_sides
 from vcnef.nn.unrounded import unrounded
@@ -37,7 +38,7 @@ class PointEncoder(nn.Module):
         self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
     ) -> Float[Tensor, "b s d"]:
         with unrounded(u0):
-            return self.linear(join_inputs(u0, grid, params).flatten(1, -2))
+            return map_few(join_inputs(u0, grid, params).flatten(1, -2), self.linear.weight, self.linear.bias)
 
 
 class PatchEncoder(nn.Module):

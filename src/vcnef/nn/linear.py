@@ -15,6 +15,9 @@ from vcnef.kernels.weights import switched_off
 ONE_PASS = {type(None): "none", nn.ReLU: "relu", nn.GELU: "gelu"}
 """What oneDNN applies to a product before it is written."""
 
+FEW = 4
+"""So few features are a sum for compilers, not a product."""
+
 
 class Linear(nn.Linear):
     """act(x W + b).
@@ -34,6 +37,20 @@ class Linear(nn.Linear):
     def unbiased(self, x: Float[Tensor, "*b i"]) -> Float[Tensor, "*b o"]:
         """x W."""
         return F.linear(x, self.weight)
+
+
+def map_few(
+    x: Float[Tensor, "*b i"], weight: Float[Tensor, "o i"], bias: Float[Tensor, " o"] | None = None
+) -> Float[Tensor, "*b o"]:
+    """x W + b of what a network is asked, which are a few features or one.
+
+    As a sum over them, compilers make it one with what comes before and after. The GPU's libraries are slow at products
+    of so few columns, and slower at their gradients.
+    """
+    if not torch.compiler.is_compiling() or x.shape[-1] > FEW:
+        return F.linear(x, weight, bias)
+    columns = [x[..., i, None] * weight[:, i] for i in range(x.shape[-1])]
+    return sum(columns if bias is None else [*columns, bias])
 
 
 def positive(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:

@@ -43,6 +43,6 @@ def _piece(parts: list[Tensor]) -> Tensor | None:
 
 
 def clip(weights: Iterable[nn.Parameter], largest: float) -> None:
-    """g ← g · min(1, largest / ‖g‖), with the norm of all gradients together."""
+    """g ← g / max(1, ‖g‖ / largest), with the norm of all gradients together."""
     whole = in_one_piece(weights)
-    whole *= (largest / (torch.linalg.vector_norm(whole) + 1e-6)).clamp(max=1.0)
+    whole /= (torch.linalg.vector_norm(whole) / largest).clamp(min=1.0)

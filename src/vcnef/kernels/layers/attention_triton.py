@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from vcnef.kernels.heads_triton import gather, head_values, inverse_head_sums, put_heads, spread, within_heads
-from vcnef.kernels.layers.norm_triton import ALIKE, positive_slope, put_norm, put_total
+from vcnef.kernels.layers.norm_triton import ALIKE, ones, positive_slope, put_column, put_norm, put_total
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
@@ -196,8 +196,7 @@ def keys_backward(
     operands = tokens.dtype.element_ty
     key_weight = reverse(weight(key.weight, feature, (whole,), D, D))[0]
     key_bias = tl.load(key.bias + whole, mask=whole < D, other=0.0)[:, None]
-    # A product with ones is a sum over tokens.
-    ones = ((tl.full((BLOCK_S, ALIKE), 1.0, operands),),)
+    all_tokens = ones(BLOCK_S, operands)
     grad_weight, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(ALIKE))
     begin, end = own_tiles(tl.program_id(0), tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES, disable_licm=True):
@@ -210,7 +209,7 @@ def keys_backward(
         back = times(add(dot(gram[0], as_columns(x)), (key_sum,)), positive_slope(keys))
         # Tokens beyond the last have keys, but no gradient.
         back = (tl.where((rows < left)[None, :], back[0], 0.0).to(operands),)
-        grad_bias = dot(back, ones, grad_bias)
+        grad_bias = dot(back, all_tokens, grad_bias)
         grad_weight = dot(back, (x,), grad_weight)
         total = cast(matrix(grad_tokens + at, rows, feature, left, D), tl.float32)
         total = dot((tl.trans(back[0]),), (key_weight,), total)
@@ -218,4 +217,4 @@ def keys_backward(
         put(grad_tokens + at, total, rows, feature, left, D)
     key_sums += tl.program_id(0) * D * (D + 1)
     put(key_sums, grad_weight, whole, feature, D, D)
-    put(key_sums + D * D, grad_bias, whole, (tl.arange(0, ALIKE),), D, 1)
+    put_column(key_sums + D * D, grad_bias, whole, D)

@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.kernels.layers.beside import Beside
 from vcnef.kernels.layers.launch import Weights, affine, floats, launch, launch_fetching, pack, tiles_of, two_like
-from vcnef.kernels.layers.sums import summed, weight_grads
+from vcnef.kernels.layers.sums import map_grad, summed
 from vcnef.kernels.weights import Affine
 
 
@@ -18,7 +19,7 @@ def decoder(tokens: Float[Tensor, "*b d"], weights: Weights, eps: float) -> Floa
     return _decoder(tokens.contiguous(), weights, pack(tokens, weights[:4]), eps)
 
 
-@torch.library.custom_op("vcnef::norm_and_decoder", mutates_args=())
+@torch.library.custom_op("vcnef::norm_and_two_maps", mutates_args=())
 def _decoder(tokens: Tensor, weights: list[Tensor], packed: list[Tensor], eps: float) -> Tensor:
     from vcnef.kernels.layers import decoder_triton as kernels
 
@@ -44,18 +45,20 @@ def _decoder_backward(
     parts = *affine(weights[:4], packed), Affine(*weights[4:])
     programs = tiles_of("decoder_backward", count)
     grad_tokens, standard = two_like(tokens)
-    grad_inner, token_sums = torch.empty_like(tokens), floats(tokens, programs, width + channels * (width + 1))
+    grad_inner, token_sums = torch.empty_like(tokens), floats(tokens, programs, channels * (width + 1))
     launch_fetching(
         kernels.decoder_backward, programs, grad, tokens, *parts, grad_tokens, standard, grad_inner, token_sums,
         count, eps, CHANNELS=channels, D=width,
     )  # fmt: skip
-    return [grad_tokens, summed(token_sums), weight_grads(standard[None], grad_inner[None])[0]]
+    with Beside(tokens) as beside:
+        of_last = beside(summed, token_sums)
+        return [grad_tokens, of_last, map_grad(standard, grad_inner)]
 
 
 @_decoder_backward.register_fake
 def _(grad: Tensor, tokens: Tensor, weights: list[Tensor], *_: Any) -> list[Tensor]:
     channels, width = weights[4].shape
-    return [torch.empty_like(tokens), floats(tokens, width + channels * (width + 1)), torch.empty_like(weights[2])]
+    return [torch.empty_like(tokens), floats(tokens, channels * (width + 1)), floats(tokens, width + 1, width)]
 
 
 def _save_decoder(ctx: Any, inputs: tuple, output: Tensor) -> None:
@@ -65,10 +68,11 @@ def _save_decoder(ctx: Any, inputs: tuple, output: Tensor) -> None:
 
 def _differentiate_decoder(ctx: Any, grad: Tensor) -> tuple:
     tokens, packed, *weights = ctx.saved_tensors
-    grad_tokens, sums, of_standard = _decoder_backward(grad.contiguous(), tokens, weights, [packed], ctx.eps)
+    grad_tokens, of_last, of_first = _decoder_backward(grad.contiguous(), tokens, weights, [packed], ctx.eps)
     norm_scale, norm_shift, first_weight, _, last_weight, _ = weights
     channels, width = last_weight.shape
-    first_bias, last, last_bias = sums.split([width, channels * width, channels])
+    last, last_bias = of_last.split([channels * width, channels])
+    of_standard, first_bias = of_first[:-1], of_first[-1]
     # Sums over tokens of what the first map, which is linear, hands back.
     scale, shift = (first_weight * of_standard).sum(0), (first_weight * first_bias[:, None]).sum(0)
     first = of_standard * norm_scale + first_bias[:, None] * norm_shift

@@ -70,12 +70,12 @@ def decoder_backward(
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
 ):
-    """`token_sums` has the gradients of the first bias and of the last map. What the first weight and the norm learn is
-    made of `standard`, the norm's input with mean 0 and variance 1, and `grad_inner`."""
+    """`token_sums` has the gradients of the last map. What the first map and the norm learn is made of `standard`, the
+    norm's input with mean 0 and variance 1, and `grad_inner`."""
     program = tl.program_id(0).to(tl.int64)
     start = program * BLOCK_S
     rows, feature, left = tl.arange(0, BLOCK_S), columns(D), count - start
-    token_sums += program * (D + CHANNELS * (D + 1))
+    token_sums += program * CHANNELS * (D + 1)
     operands = first.weight.dtype.element_ty
     fetch((tokens,), (start + ahead * BLOCK_S) * D, tl.cast(count, tl.int64) * D, BLOCK_S * D)
     x = cast(matrix(tokens + start * D, rows, feature, left, D), tl.float32)
@@ -95,11 +95,10 @@ def decoder_backward(
     back = cast(times(back, gelu_slope(before)), operands)
     hidden = cast(gelu(before), operands)
     put(grad_inner + start * D, back, rows, feature, left, D)
-    put_total(token_sums, back, feature, D)
     for channel in tl.static_range(CHANNELS):
         g = tl.load(grad + (start + rows) * CHANNELS + channel, mask=rows < left, other=0.0)
-        put_total(token_sums + (1 + channel) * D, cast(_rows(cast(hidden, tl.float32), g), operands), feature, D)
-        tl.store(token_sums + (1 + CHANNELS) * D + channel, tl.sum(g, 0))
+        put_total(token_sums + channel * D, cast(_rows(cast(hidden, tl.float32), g), operands), feature, D)
+        tl.store(token_sums + CHANNELS * D + channel, tl.sum(g, 0))
     back = dot(back, reverse(first_weight))
     back = through_norm(back, cast(unit, tl.float32), inverse, scale, feature, D)
     put(grad_tokens + start * D, back, rows, feature, left, D)

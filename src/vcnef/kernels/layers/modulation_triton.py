@@ -9,7 +9,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import positive_slope, put_norm
+from vcnef.kernels.layers.norm_triton import ALIKE, ones, positive_slope, put_column, put_norm
 from vcnef.kernels.parts_triton import (
     add,
     as_columns,
@@ -162,9 +162,8 @@ def modulation_weights_backward(
         out_weight = weight(out_map.weight, (whole,), feature, D, D)[0]
         scaling = reverse(weight(scale.weight, feature, (whole,), D, D))[0]
         bias = tl.load(scale.bias + whole, mask=whole < D, other=0.0)[:, None]
-    # A product with ones is a sum over tokens that leaves all as it lies in registers.
-    ones = ((tl.full((BLOCK_S, 16), 1.0, operands),),)
-    grad_out, grad_scale, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(16))
+    all_tokens = ones(BLOCK_S, operands)
+    grad_out, grad_scale, grad_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(ALIKE))
     first_set, last_set = own_tiles(tl.program_id(0), sets, share)
     for one in tl.range(first_set, last_set, num_stages=1, disable_licm=True):
         _, frame, first, begin, end = _own_rows(one, samples, frames, points, together, BLOCK_S)
@@ -183,7 +182,7 @@ def modulation_weights_backward(
                 f = positive(add(dot(scaling, as_columns(y)), (bias,)))
                 back = times(times(dot(out_weight, as_columns(g)), c), positive_slope(f))
                 back = cast(back, operands)
-                grad_bias = dot(back, ones, grad_bias)
+                grad_bias = dot(back, all_tokens, grad_bias)
                 grad_scale = dot(back, (y,), grad_scale)
             grad_out = dot(cast(times(f, c), operands), (g,), grad_out)
 
@@ -191,7 +190,7 @@ def modulation_weights_backward(
     put_reversed(sums, grad_out, whole, feature, D, D)
     if factor is None:
         put(sums + D * D, grad_scale, whole, feature, D, D)
-        tl.store(sums + 2 * D * D + whole, tl.max(grad_bias[0], 1), mask=whole < D)
+        put_column(sums + 2 * D * D, grad_bias, whole, D)
 
 
 @triton.jit

@@ -81,6 +81,20 @@ def put_total(pointer, x, feature, SIZE: tl.constexpr, share=None):
 
 @triton.jit
 @no_type_check
+def ones(ROWS: tl.constexpr, dtype: tl.constexpr):
+    """x times this is the sum over its columns, so many times; a product leaves all as it lies in registers."""
+    return ((tl.full((ROWS, ALIKE), 1.0, dtype),),)
+
+
+@triton.jit
+@no_type_check
+def put_column(pointer, x, rows, SIZE: tl.constexpr):
+    """What `ones` have made, once."""
+    put(pointer, x, rows, (tl.arange(0, ALIKE),), SIZE, 1)
+
+
+@triton.jit
+@no_type_check
 def positive_slope(value):
     """φ' in terms of φ."""
     return [tl.minimum(each, 1.0) for each in value]

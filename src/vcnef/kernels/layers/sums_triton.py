@@ -5,7 +5,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from vcnef.kernels.layers.norm_triton import ALIKE
+from vcnef.kernels.layers.norm_triton import ALIKE, ones, put_column
 from vcnef.kernels.parts_triton import as_columns, columns, dot, matrix, put, zeros
 from vcnef.kernels.tiles_triton import own_tiles
 
@@ -30,8 +30,7 @@ def products(
     has all pairs of the first share first."""
     pair, part = tl.program_id(0).to(tl.int64) % pairs, tl.program_id(0) // pairs
     rows, feature, whole = tl.arange(0, BLOCK_S), columns(D), tl.arange(0, BLOCK_D)
-    # A product with ones is a sum over tokens.
-    ones = ((tl.full((BLOCK_S, ALIKE), 1.0, grads.dtype.element_ty),),)
+    all_tokens = ones(BLOCK_S, grads.dtype.element_ty)
     of_weight, of_bias = zeros(BLOCK_D, feature), zeros(BLOCK_D, columns(ALIKE))
     begin, end = own_tiles(part, tiles, share)
     for tile in tl.range(begin, end, num_stages=STAGES):
@@ -40,8 +39,8 @@ def products(
         g = as_columns(matrix(grads + at, rows, (whole,), left, D))[0]
         of_weight = dot(g, (matrix(inputs + at, rows, feature, left, D),), of_weight)
         if BIASED:
-            of_bias = dot(g, ones, of_bias)
+            of_bias = dot(g, all_tokens, of_bias)
     sums += tl.program_id(0).to(tl.int64) * D * (D + BIASED)
     put(sums, of_weight, whole, feature, D, D)
     if BIASED:
-        put(sums + D * D, of_bias, whole, (tl.arange(0, ALIKE),), D, 1)
+        put_column(sums + D * D, of_bias, whole, D)
