@@ -2,14 +2,14 @@
 
 import torch
 from compiling import compiled
-from twins_of_layers import cases, values_and_gradients
+from twins_of_layers import cases, mixing_cases, values_and_gradients
 
 from conftest import Case
 from vcnef.kernels import adam, modulation, orthogonal
 from vcnef.kernels.layers import launch
 from vcnef.kernels.weights import DecoderWeights
 
-for _, layer, _, inputs in cases(96, 8, 64, "gelu"):
+for _, layer, _, inputs in (*cases(96, 8, 64, "gelu"), *mixing_cases(256, 8)):
     values_and_gradients(layer, inputs, torch.float16)
 expected = {*launch.TILINGS, "mix_neighbours"}
 assert compiled == expected, compiled ^ expected

@@ -2,22 +2,25 @@
 
 import interpreting  # noqa: F401, before any kernel is imported
 import torch
-from twins_of_layers import cases, change, values_and_gradients
+from twins_of_layers import cases, change, mixing_cases, values_and_gradients
 
 import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels.layers import launch, modulation_layer
 from vcnef.kernels.weights import Tiling
-from vcnef.nn import blocks, decoders, fused, modulation, norms
+from vcnef.nn import attention, blocks, decoders, fused, modulation, norms
 
 launch.TILINGS |= dict.fromkeys(launch.TILINGS, Tiling(16, 64, 4, 2))
+# Two sets of tokens and one, of heads with 16 and with 32 features; nine sets are a tile and a half for a program.
+launch.TILINGS |= dict.fromkeys(("wide_mixing", "wide_mixing_backward"), Tiling(32, 64, 4, 2, together=2))
 # Three samples come in two parts then, of which the second is smaller.
 modulation_layer.MOST_IN_TURN |= dict.fromkeys(modulation_layer.MOST_IN_TURN, 2)
 
 # Nine and four tiles, for two programs that take one after the other.
 for sizes, shared, batch, times in (((20, 2, 5, "gelu"), True, 3, 3), ((40, 4, 17, "relu"), False, 2, 1)):
     torch.manual_seed(0)
-    for name, layer, twin, inputs in cases(*sizes, shared=shared, batch=batch, times=times):
+    wide = (case for width, heads in ((32, 2), (96, 3)) for case in mixing_cases(width, heads, batch, times))
+    for name, layer, twin, inputs in (*cases(*sizes, shared=shared, batch=batch, times=times), *wide):
         expected = values_and_gradients(twin, inputs)
         for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
             pairs = zip(values_and_gradients(layer, inputs, dtype), expected, strict=True)
@@ -36,6 +39,7 @@ class Tilings(dict):
 
 launched, launch.TILINGS = set(), Tilings(launch.TILINGS)
 NORM, GELU = {"residual", "residual_backward"}, {"activation", "activation_backward"}
+MIXING = {"wide_mixing", "wide_mixing_backward"}
 
 
 def compare(model, sides, in_blocks, expected_launches, *, compiled=True):
@@ -61,12 +65,13 @@ def switch(*, in_blocks, half):
     """Whether blocks train as kernels, and what wide ones have: as if autocasting had chosen single precision."""
     blocks.training_operands = modulation.training_operands = lambda *_: torch.float32 if in_blocks else None
     decoders.decoder_operands = lambda *_: torch.float32 if in_blocks else None
-    norms.half_precision = fused.half_precision = blocks.half_precision = lambda *_: torch.float32 if half else None
+    for module in (attention, blocks, fused, norms):
+        module.half_precision = lambda *_: torch.float32 if half else None
 
 
 sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}
-compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS) - GELU)
-patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **sizes)
-compare(patched, (4, 4), False, NORM | GELU | {"neighbours_backward"})
+compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS) - GELU - MIXING)
+patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **sizes | {"heads": 1})
+compare(patched, (4, 4), False, NORM | GELU | MIXING | {"neighbours_backward"})
 volumes = vcnef.build("vcnef", ndim=3, channels=1, sides=(4, 4, 4), patches=(2, 4), **sizes | {"modulations": 1})
-compare(volumes, (4, 4, 4), True, set(launch.TILINGS) - {"decoder", "decoder_backward"}, compiled=False)
+compare(volumes, (4, 4, 4), True, set(launch.TILINGS) - MIXING - {"decoder", "decoder_backward"}, compiled=False)

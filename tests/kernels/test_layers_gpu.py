@@ -10,7 +10,7 @@ import torch
 import vcnef
 from vcnef.grid import cell_centres
 from vcnef.kernels.layers.beside import Beside
-from vcnef.nn import blocks, decoders, modulation, norms
+from vcnef.nn import attention, blocks, decoders, modulation, norms
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")]
 
@@ -40,6 +40,12 @@ def test_layers_agree_with_their_twins(width, heads, points, shared, dtype):
 @pytest.mark.parametrize("shared", [True, False])
 def test_layers_with_more_tiles_than_programs_agree_with_their_twins(shared):
     compare(twins.cases(96, 8, 250, "gelu", shared=shared, batch=50, device="cuda"), torch.bfloat16)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize(("width", "heads"), [(256, 8), (256, 16), (256, 4), (192, 6), (32, 2)])
+def test_what_wide_attentions_mix_by_agrees_with_its_twin(width, heads, dtype):
+    compare(twins.mixing_cases(width, heads, batch=37, times=5, device="cuda"), dtype)
 
 
 def late(function):
@@ -79,7 +85,8 @@ def train(monkeypatch, sides, *, fused, half=True, steps=40, **options):
             for module in (blocks, modulation):
                 patch.setattr(module, "training_operands", lambda block, tokens: None)
             patch.setattr(decoders, "decoder_operands", lambda mlp, tokens: None)
-            patch.setattr(norms, "half_precision", lambda tokens: None)
+            for module in (attention, norms):
+                patch.setattr(module, "half_precision", lambda tokens: None)
         model = vcnef.build("vcnef", ndim=len(sides), channels=1, local=1, sides=sides, **options).cuda()
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
         grid, t = cell_centres(((0.0, 1.0),) * len(sides), sides).cuda(), torch.rand(4).cuda()

@@ -51,6 +51,12 @@ def decoder(tokens, weights):
     return F.linear(F.gelu(F.linear(normed, first, first_bias)), last, last_bias)
 
 
+def mixing(gram, key_sum, weights, heads):
+    value, bias, join = weights
+    within = torch.block_diag(*[torch.ones(len(value) // heads, len(value) // heads)] * heads).to(gram)
+    return ((gram @ value.mT + key_sum.unsqueeze(-1) * bias) * within) @ join.mT
+
+
 def neighbours(tokens, stencils):
     rows = tokens.split([prod(each.sides) for each in stencils], -2)
     return torch.cat([neighbours_on_grid(*each) for each in zip(rows, stencils, strict=True)], -2)
@@ -162,6 +168,21 @@ def cases(width, heads, points, activation, *, shared=True, batch=2, times=3, de
             lambda x, w, stencils=stencils: neighbours(x, stencils(w)),
             [rows, draw(sum(counts), width)],
         )
+
+
+def mixing_cases(width, heads, batch=3, times=3, device="cpu"):
+    """The same of the layer whose heads have to be of certain widths."""
+
+    def draw(*shape):
+        return torch.randn(*shape, device=device)
+
+    weights = [draw(width, width) / width**0.5, 0.3 * draw(width), draw(width, width) / width**0.5]
+    yield (
+        f"mixing {width // heads}",
+        lambda g, k, *w: layers.mixing(g, k, list(w), heads),
+        lambda g, k, *w: mixing(g, k, w, heads),
+        [draw(batch, times, width, width), draw(batch, times, width).abs(), *weights],
+    )
 
 
 def values_and_gradients(function, inputs, dtype=None):

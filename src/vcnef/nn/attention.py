@@ -11,6 +11,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from vcnef.kernels import layers
+from vcnef.kernels.autocast import half_precision
 from vcnef.nn.linear import Linear, positive_map, transformed
 
 
@@ -49,7 +51,7 @@ class LinearAttention(nn.Module):
         share = max(tokens.shape[-2], 1) ** -0.5
         keys = positive_map(self.key, tokens).mul_(share)
         key_sum = keys.sum(-2)
-        mixing = self._mixing(keys.mT @ tokens, rearrange(key_sum, "... (h e) -> ... h e", h=self.heads))
+        mixing = self._mixing(keys.mT @ tokens, key_sum)
 
         queries = positive_map(self.query, tokens)
         # φ(q_i)ᵀ k̄ of all heads as one product, which is wider than a sum within each head.
@@ -58,8 +60,15 @@ class LinearAttention(nn.Module):
         weights = rearrange(by_head / normaliser.unsqueeze(-1), "... h e -> ... (h e)")
         return weights @ mixing
 
-    def _mixing(self, gram: Tensor, key_sum: Tensor) -> Tensor:
-        """The d × d matrix that takes normalised queries to outputs, from Σ_j φ(k_j) x_jᵀ and Σ_j φ(k_j)."""
+    def _mixing(self, gram: Float[Tensor, "*b d d"], key_sum: Float[Tensor, "*b d"]) -> Float[Tensor, "*b d d"]:
+        """The d × d matrix that takes normalised queries to outputs, from Σ_j φ(k_j) x_jᵀ and Σ_j φ(k_j).
+
+        In half precision on a GPU it is one kernel each way: libraries have products of one head's rows in all sets of
+        tokens only after these are copied next to each other.
+        """
+        if half_precision(gram) is not None and layers.serves_mixing(gram.shape[-1], self.heads):
+            return layers.mixing(gram, key_sum, [self.value.weight, self.value.bias, self.out.weight], self.heads)
+        key_sum = rearrange(key_sum, "... (h e) -> ... h e", h=self.heads)
         value, bias = (rearrange(w, "(h e) ... -> h e ...", h=self.heads) for w in (self.value.weight, self.value.bias))
         out = rearrange(self.out.weight, "d (h e) -> h e d", h=self.heads)
         gram = rearrange(gram, "... (h k) d -> ... h k d", h=self.heads)

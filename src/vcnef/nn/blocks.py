@@ -8,11 +8,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.kernels import modulation as kernels
+from vcnef.kernels.autocast import half_precision
 from vcnef.nn.fused import (
     attend_and_norm,
     drops,
     gelu_of_map,
-    half_precision,
     half_products,
     mix_alone,
     mix_local,

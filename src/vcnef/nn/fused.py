@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vcnef.kernels import layers
+from vcnef.kernels.autocast import half_precision, training_precision
 from vcnef.kernels.local import mix_neighbours
 from vcnef.kernels.precision import operands, packed_once
 from vcnef.kernels.weights import WIDEST_NORM, BlockWeights, DecoderWeights, switched_off, usable
@@ -50,20 +51,6 @@ def pack_block(block: nn.Module, tokens: Tensor) -> BlockWeights | None:
 def training_operands(block: nn.Module, tokens: Tensor) -> torch.dtype | None:
     """The type of tokens in a block that trains as kernels here, else None: half precision under autocast only."""
     return training_precision() if _served(block, tokens) else None
-
-
-def training_precision() -> torch.dtype | None:
-    """The type that autocasting has chosen, while gradients are wanted."""
-    if not (torch.is_grad_enabled() and torch.is_autocast_enabled("cuda")):
-        return None
-    return torch.get_autocast_dtype("cuda")
-
-
-def half_precision(tokens: Tensor) -> torch.dtype | None:
-    """The type that autocasting has chosen, where a kernel for norms can serve these tokens, else None."""
-    if not torch.is_autocast_enabled("cuda"):
-        return None
-    return torch.get_autocast_dtype("cuda") if usable(tokens, widest=WIDEST_NORM) else None
 
 
 def gelu_of_map(tokens: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -6,7 +6,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.kernels import layers
-from vcnef.nn.fused import half_precision, learnt
+from vcnef.kernels.autocast import half_precision
+from vcnef.nn.fused import learnt
 from vcnef.nn.linear import only_values_matter
 
 

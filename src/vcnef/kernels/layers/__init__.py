@@ -8,6 +8,7 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
     mlp          LN(Z + W₂ act(W₁ Z + b₁) + b₂)
     residual     LN(Z + U + b), for a norm alone and for models too wide for the others
     gelu         GELU(H + b), for these too
+    mixing       M = ((G Wv + k̄ bvᵀ) ∘ m) Wo, as in an attention, for these too
     decoder      W₂ GELU(W₁ LN(Z) + b₁) + b₂
     neighbours   out_i = Σ_k w_k ∘ z_(i + o_k), on grids that go on from their other end
 
@@ -23,9 +24,10 @@ change shape, or those of its backward pass or that one's name, it needs a new n
 from vcnef.kernels.layers.activation_layer import gelu
 from vcnef.kernels.layers.attention_layer import attention
 from vcnef.kernels.layers.decoder_layer import decoder
+from vcnef.kernels.layers.mixing_layer import mixing, serves_mixing
 from vcnef.kernels.layers.mlp_layer import mlp
 from vcnef.kernels.layers.modulation_layer import modulation
 from vcnef.kernels.layers.neighbours_layer import neighbours
 from vcnef.kernels.layers.residual_layer import residual
 
-__all__ = ["attention", "decoder", "gelu", "mlp", "modulation", "neighbours", "residual"]
+__all__ = ["attention", "decoder", "gelu", "mixing", "mlp", "modulation", "neighbours", "residual", "serves_mixing"]

@@ -40,7 +40,8 @@ def _gelu_backward(grad: Tensor, x: Tensor, bias: Tensor) -> tuple[Tensor, Tenso
     parts, share = shares_of("activation_backward", tiles, x.device, chunks)
     grad_x, bias_sums = torch.empty_like(x), floats(x, parts, len(bias))
     launch(
-        kernels.activation_backward, parts * chunks, grad, x, bias, grad_x, bias_sums, count, tiles, share, **sizes
+        kernels.activation_backward, parts * chunks, grad, x, bias, grad_x, bias_sums, count, tiles, share,
+        STAGES=TILINGS["activation_backward"].stages, **sizes,
     )  # fmt: skip
     return grad_x, summed(bias_sums)
 

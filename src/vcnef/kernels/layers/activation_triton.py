@@ -36,12 +36,13 @@ def activation_backward(
     D: tl.constexpr,
     BLOCK_S: tl.constexpr,
     BLOCK_H: tl.constexpr,
+    STAGES: tl.constexpr,
 ):
     """A program takes several tiles: the sum over rows, the gradient of the bias, is joined between threads once."""
     part, chunk = _own(D, BLOCK_H)
     rows, shift, sums = tl.arange(0, BLOCK_S), vector(bias, chunk, D), zeros(BLOCK_S, chunk)
     begin, end = own_tiles(part, tiles, share)
-    for tile in range(begin, end):
+    for tile in tl.range(begin, end, num_stages=STAGES):
         start = tile * BLOCK_S
         left, at = count - start, start * D
         before = add(cast(matrix(x + at, rows, chunk, left, D), tl.float32), shift)

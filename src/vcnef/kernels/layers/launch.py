@@ -28,11 +28,13 @@ TILINGS = {
     "products": Tiling(64, 0, 4, 5),
     "neighbours_backward": Tiling(64, 0, 2, 1),
     "residual": Tiling(32, 0, 8, 1),
-    "residual_backward": Tiling(2, 0, 1, 4, together=16, features=128),
+    "residual_backward": Tiling(2, 0, 1, 4, together=16, features=256),
     "activation": Tiling(8, 256, 4, 1),
-    "activation_backward": Tiling(8, 256, 4, 2, together=8),
+    "activation_backward": Tiling(2, 256, 1, 2, together=24),
+    "wide_mixing": Tiling(64, 0, 4, 2, together=2),
+    "wide_mixing_backward": Tiling(64, 0, 8, 2),
 }
-"""Of each kernel, as measured on an H200 at width 96, and at 256 for `residual` and the activation's."""
+"""Of each kernel, as measured on an H200 at width 96, and at 256 for `residual`, the activation's and the wide ones."""
 
 Weights = list[Tensor]
 """Weight and bias, weight and bias, … of `nn.Linear` and `nn.LayerNorm`, as they are stored there."""
