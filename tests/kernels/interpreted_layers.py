@@ -11,22 +11,25 @@ from vcnef.kernels.weights import Tiling
 from vcnef.nn import attention, blocks, decoders, fused, modulation, norms
 
 launch.TILINGS |= dict.fromkeys(launch.TILINGS, Tiling(16, 64, 4, 2))
-# Two sets of tokens and one, of heads with 16 and with 32 features; nine sets are a tile and a half for a program.
-launch.TILINGS |= dict.fromkeys(("wide_mixing", "wide_mixing_backward"), Tiling(32, 64, 4, 2, together=2))
 # Three samples come in two parts then, of which the second is smaller.
 modulation_layer.MOST_IN_TURN |= dict.fromkeys(modulation_layer.MOST_IN_TURN, 2)
+# Nine sets of tokens are four tiles and a half of heads with 16 features, nine of those with 32.
+launch.TILINGS |= dict.fromkeys(("wide_mixing", "wide_mixing_backward"), Tiling(32, 64, 4, 2, together=2))
 
-# Nine and four tiles, for two programs that take one after the other.
-for sizes, shared, batch, times in (((20, 2, 5, "gelu"), True, 3, 3), ((40, 4, 17, "relu"), False, 2, 1)):
-    torch.manual_seed(0)
-    wide = (case for width, heads in ((32, 2), (96, 3)) for case in mixing_cases(width, heads, batch, times))
-    for name, layer, twin, inputs in (*cases(*sizes, shared=shared, batch=batch, times=times), *wide):
-        expected = values_and_gradients(twin, inputs)
-        for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
-            pairs = zip(values_and_gradients(layer, inputs, dtype), expected, strict=True)
-            assert max(change(*pair) for pair in pairs) < bound, (name, sizes, dtype)
-        with torch.no_grad():
-            assert change(layer(*inputs), twin(*inputs)) < 1e-5, (name, sizes)
+torch.manual_seed(0)
+for name, layer, twin, inputs in (
+    # Six and four tiles, for two programs that take one after the other.
+    *cases(20, 2, 5, "gelu", shared=True, batch=3, times=2),
+    *cases(40, 4, 17, "relu", shared=False, batch=2, times=1),
+    *mixing_cases(32, 2, batch=3, times=3),
+    *mixing_cases(96, 3, batch=3, times=3),
+):
+    expected, shape = values_and_gradients(twin, inputs), inputs[0].shape
+    for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
+        pairs = zip(values_and_gradients(layer, inputs, dtype), expected, strict=True)
+        assert max(change(*pair) for pair in pairs) < bound, (name, shape, dtype)
+    with torch.no_grad():
+        assert change(layer(*inputs), twin(*inputs)) < 1e-5, (name, shape)
 
 
 class Tilings(dict):
@@ -70,8 +73,9 @@ def switch(*, in_blocks, half):
 
 
 sizes = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}
+few = sizes | {"modulations": 1}
 compare(vcnef.build("vcnef", ndim=1, channels=1, sides=(8,), **sizes), (8,), True, set(launch.TILINGS) - GELU - MIXING)
-patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **sizes | {"heads": 1})
+patched = vcnef.build("vcnef", ndim=2, channels=1, sides=(4, 4), patches=(2,), **few | {"heads": 1})
 compare(patched, (4, 4), False, NORM | GELU | MIXING | {"neighbours_backward"})
-volumes = vcnef.build("vcnef", ndim=3, channels=1, sides=(4, 4, 4), patches=(2, 4), **sizes | {"modulations": 1})
+volumes = vcnef.build("vcnef", ndim=3, channels=1, sides=(4, 4, 4), patches=(2, 4), **few)
 compare(volumes, (4, 4, 4), True, set(launch.TILINGS) - MIXING - {"decoder", "decoder_backward"}, compiled=False)
