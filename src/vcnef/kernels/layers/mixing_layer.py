@@ -20,6 +20,7 @@ HEADS = (16, 32, 64)
 
 
 def serves_mixing(width: int, heads: int) -> bool:
+    """Whether the kernels have heads of this width."""
     return width <= WIDEST and width // heads in HEADS
 
 
