@@ -25,7 +25,6 @@ def test_by_default_a_batch_asks_for_all_later_frames(make_data):
     assert torch.equal(torch.cat([batch.u for batch in got]), data.u[:, 1:])
     assert torch.equal(got[0].t, data.t[1:])
     assert torch.equal(got[0].grid, data.grid)
-    assert all(each.is_contiguous() for each in vars(got[0]).values())
     assert [len(batch) for batch in Batches(data, 8, drop_last=True)] == [8, 8]
 
 
@@ -87,6 +86,12 @@ def test_processes_draw_for_themselves(make_data, queries):
         assert (mine.t.shape, mine.u.shape) == (other.t.shape, other.u.shape)
     [again] = islice(Batches(data, 4, shard=(1, 2), **options).steps(first=1), 1)
     assert same(again, second[1])
+
+
+@pytest.mark.parametrize("queries", [Queries(), Queries(times=3, random_starts=0.5)])
+def test_a_batch_is_in_one_piece_each(make_data, queries):
+    batch = next(iter(Batches(make_data(), 8, queries=queries)))
+    assert all(each.is_contiguous() for each in vars(batch).values())
 
 
 def test_random_starts_ask_at_later_frames_of_the_same_trajectory(make_data):

@@ -154,8 +154,8 @@ class Batches:
             units = self._scaling.units(states[:, 0], params)
             states, t, params = units.fields(states), units.times(t), units.params(params)
         # In one piece each, as recorded steps read them: a GPU copies them here beside the step before.
-        u0, later = states[:, 0].contiguous(), states[:, 1:].contiguous()
-        return Batch(u0, self._grid, t[0] if len(t) == 1 else t, params, later)
+        u0, later, t = (each.contiguous() for each in (states[:, 0], states[:, 1:], t[0] if len(t) == 1 else t))
+        return Batch(u0, self._grid, t, params, later)
 
     def _fetch(self, step: Step) -> Tensor:
         u = self.data.read(step.rows)

@@ -14,8 +14,8 @@ With φ = ELU + 1, tokens X of one sample and time, and m the matrix of ones wit
 
 Each is an operator of its own, which compilers leave as it is. Tokens come and go in the operands' type; norms, sums,
 the last map of the decoder and the gradients of weights are in fp32. What is kept for the backward pass is, beside a
-layer's input, the input of its norm with mean 0 and variance 1, and Q / (Q (k̄ ∘ m)) of an attention; everything else is
-computed again there. What is right is what the modules of `nn` compute, and their gradients.
+layer's input, the input of its norm with mean 0 and variance 1, Q / (Q (k̄ ∘ m)) of an attention and S of a mixing;
+everything else is computed again there. What is right is what the modules of `nn` compute, and their gradients.
 
 Compiled code is kept between runs and found by the names of the operators of the forward pass: where the results of one
 change shape, or those of its backward pass or that one's name, it needs a new name.
