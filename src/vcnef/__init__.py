@@ -3,10 +3,9 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vcnef.processor import avoid_broken
-
 if TYPE_CHECKING:
     from vcnef import data, metrics, pde, plots
+    from vcnef.accelerate import explain
     from vcnef.data import Trajectories, from_arrays, generate, open
     from vcnef.evaluation import evaluate
     from vcnef.models.registry import build, list_models
@@ -25,6 +24,7 @@ __all__ = [
     "build",
     "data",
     "evaluate",
+    "explain",
     "fit",
     "from_arrays",
     "from_release",
@@ -44,6 +44,7 @@ _HOMES = {
     "Trajectories": "vcnef.data",
     "build": "vcnef.models.registry",
     "evaluate": "vcnef.evaluation",
+    "explain": "vcnef.accelerate",
     "fit": "vcnef.workflow",
     "from_arrays": "vcnef.data",
     "from_release": "vcnef.models.release",
@@ -53,9 +54,6 @@ _HOMES = {
     "open": "vcnef.data",
     "solve": "vcnef.pde",
 }
-
-# Before anything of torch is used: it is asked but once.
-avoid_broken()
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 import vcnef
+from vcnef.accelerate import predict
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +42,7 @@ def test_wrong_shapes(model, wrong, message):
     with pytest.raises(ValueError, match=message):
         model(**tensors)
     with pytest.raises(ValueError, match=message):
-        model.predict(**tensors)
+        predict(model, **tensors)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_scattered_points_where_a_grid_is_needed(name, options):
     model = vcnef.build(name, ndim=2, channels=1, **sizes | options)
     assert not model.scattered
     with pytest.raises(ValueError, match=r"expects u0 on a grid of 2 axes, got shape \(3, 10, 1\)\. Interpolate"):
-        model.predict(torch.rand(3, 10, 1), torch.rand(10, 2), torch.ones(1))
+        predict(model, torch.rand(3, 10, 1), torch.rand(10, 2), torch.ones(1))
 
 
 def test_parameters_that_the_model_does_not_take():
@@ -87,12 +88,12 @@ def test_values_that_are_not_finite(model, name, value):
     tensors = {key: torch.rand(shape) for key, shape in GOOD.items()}
     tensors[name].view(-1)[0] = value
     with pytest.raises(ValueError, match=f"{name} has 1 non-finite values among {tensors[name].numel()}"):
-        model.predict(**tensors)
+        predict(model, **tensors)
 
 
 def test_a_chunk_needs_a_point(model):
     with pytest.raises(ValueError, match="points_per_chunk is 0; expected at least 1"):
-        model.predict(**{name: torch.rand(shape) for name, shape in GOOD.items()}, points_per_chunk=0)
+        predict(model, **{name: torch.rand(shape) for name, shape in GOOD.items()}, points_per_chunk=0)
 
 
 @pytest.mark.parametrize(

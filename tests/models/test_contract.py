@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import vcnef
+from vcnef.accelerate import predict
 from vcnef.grid import cell_centres
 
 TINY = {
@@ -46,7 +47,7 @@ def test_the_interface(name, ndim, params):
 
     u = model(u0, grid, t, p)
     assert u.shape == (3, 3, *SIDES[ndim], 2)
-    torch.testing.assert_close(model.predict(u0, grid, t, p, points_per_chunk=1), u, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(predict(model, u0, grid, t, p, points_per_chunk=1), u, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(model.query(model.encode(u0, grid, p), t[1:]), u[:, 1:], rtol=1e-4, atol=1e-5)
 
     u.square().mean().backward()
@@ -68,7 +69,7 @@ def test_answers_are_not_in_memory_twice(monkeypatch):
         return part
 
     monkeypatch.setattr(model, "_answer", watched)
-    model.predict(torch.randn(2, 12, 2), torch.rand(12, 1), torch.rand(7), points_per_chunk=2 * 12)
+    predict(model, torch.randn(2, 12, 2), torch.rand(12, 1), torch.rand(7), points_per_chunk=2 * 12)
     assert len(parts) == 7
 
 
@@ -78,17 +79,17 @@ def test_nothing_is_asked(name, ndim, params):
     grid = cell_centres(((0.0, 1.0),) * ndim, SIDES[ndim])
     for samples, times in ((0, 3), (2, 0)):
         u0, t, p = torch.randn(samples, *SIDES[ndim], 2), torch.ones(times), torch.rand(samples, params)
-        assert model.predict(u0, grid, t, p if params else None).shape == (samples, times, *SIDES[ndim], 2)
+        assert predict(model, u0, grid, t, p if params else None).shape == (samples, times, *SIDES[ndim], 2)
 
 
 @pytest.mark.parametrize("name", TINY)
 def test_prediction_in_inference_mode(name):
     model = vcnef.build(name, ndim=1, channels=2, params=2, **TINY[name]).eval()
     inputs = torch.randn(3, 12, 2), torch.rand(12, 1), torch.tensor([0.5, 1.0]), torch.rand(3, 2)
-    expected = model.predict(*inputs)
+    expected = predict(model, *inputs)
     with torch.inference_mode():
-        torch.testing.assert_close(model.predict(*inputs), expected)
-        torch.testing.assert_close(model.predict(*(each.clone() for each in inputs)), expected)
+        torch.testing.assert_close(predict(model, *inputs), expected)
+        torch.testing.assert_close(predict(model, *(each.clone() for each in inputs)), expected)
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float64, 1e-5), (torch.float16, 0.01), (torch.bfloat16, 0.08)])

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import vcnef
+from vcnef.accelerate import predict
 from vcnef.data import Batch, Queries
 from vcnef.grid import cell_centres
 from vcnef.models.coral import MEMORY
@@ -132,7 +133,7 @@ def test_fields_are_decoded_in_parts_and_codes_at_once(model, points_per_chunk, 
     decode, integrate = type(model).decode, type(model).integrate
     monkeypatch.setattr(type(model), "decode", lambda *given: asked.append(given[1].shape[:2]) or decode(*given))
     monkeypatch.setattr(type(model), "integrate", lambda *given: ways.append(len(given[1])) or integrate(*given))
-    torch.testing.assert_close(model.predict(u, grid, t, points_per_chunk=points_per_chunk), expected)
+    torch.testing.assert_close(predict(model, u, grid, t, points_per_chunk=points_per_chunk), expected)
     assert max(asked) == (samples, frames)
     assert max(ways) == samples
     assert sum(ways) == len(u)

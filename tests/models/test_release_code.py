@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import vcnef
+from vcnef.accelerate import predict
 from vcnef.grid import cell_centres
 from vcnef.models.release_code import load_release
 
@@ -20,7 +21,7 @@ def test_layouts_are_converted(release, ndim, own_times):
     times, values = t.expand(4, 6).view(4, 6, *[1] * (ndim + 1)), params.view(4, *[1] * (ndim + 2))
     expected = u0.unsqueeze(1) + times * grid[..., :1] + values
     assert torch.allclose(model(u0, grid, t, params), expected)
-    assert torch.allclose(model.predict(u0, grid, t, params, points_per_chunk=7), expected)
+    assert torch.allclose(predict(model, u0, grid, t, params, points_per_chunk=7), expected)
 
 
 def test_a_model_without_parameters(release):

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import vcnef
+from vcnef.accelerate import predict
 from vcnef.grid import cell_centres
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout, TimeInterpolated
@@ -86,7 +87,7 @@ def test_a_rollout_that_grows_beyond_all_bounds_is_computed_once(monkeypatch):
     monkeypatch.setattr(Growth, "forward", lambda self, *inputs: calls.append(1) or step(self, *inputs))
     # As on a GPU, where what is too large for half precision is computed again; no stepper has any.
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
-    answer = model.predict(torch.full((2, 4, 1), 100.0), torch.rand(4, 1), torch.tensor([0.5, 1.0]))
+    answer = predict(model, torch.full((2, 4, 1), 100.0), torch.rand(4, 1), torch.tensor([0.5, 1.0]))
     assert not answer.isfinite().all()
     assert len(calls) == 8
 
@@ -109,7 +110,7 @@ def test_prediction_in_chunks_takes_every_step_once(example, monkeypatch):
     step = Decay.forward
     monkeypatch.setattr(Decay, "forward", lambda self, u, *rest: calls.append(len(u)) or step(self, u, *rest))
     t = torch.arange(1, 11, dtype=torch.float64) / 10
-    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=1), truth[:, 1:])
+    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=1), truth[:, 1:])
     assert sum(calls) == 3 * 10
 
 
@@ -133,7 +134,7 @@ def test_prediction_in_chunks_holds_the_answer_once(example):
     _, grid, _, _ = example
     u0, params, t = torch.randn(30, 8, 1).double(), torch.rand(30, 1).double(), torch.arange(1, 11).double() / 10
     with Alive() as alive:
-        u = Rollout(Decay(), 10).predict(u0, grid, t, params, points_per_chunk=8)
+        u = predict(Rollout(Decay(), 10), u0, grid, t, params, points_per_chunk=8)
     assert u.nbytes <= alive.most < 1.3 * u.nbytes
 
 
@@ -157,7 +158,7 @@ def test_one_step_is_in_flight_at_a_time(example, wrap):
     u0, grid, params, _ = example
     model = Rollout(Pair(), 10)
     t = torch.arange(1, 11, dtype=torch.float64) / 10
-    wrap(model).predict(u0, grid, t, params, points_per_chunk=2 * 8 * 2)
+    predict(wrap(model), u0, grid, t, params, points_per_chunk=2 * 8 * 2)
     assert model.stepper.asked == 5 * [2] + 5 * [1]
 
 

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 import vcnef
+from vcnef.accelerate import predict
 from vcnef.grid import cell_centres
 from vcnef.nn.coordinates import Line
 
@@ -49,9 +50,9 @@ def test_all_times_at_once_are_one_at_a_time(ndim, variant):
 def test_prediction_in_chunks_is_the_forward_pass(points_per_chunk):
     model, (u0, grid, t, params) = tiny(1), inputs(1, batch=3, times=5)
     expected = model(u0, grid, t, params)
-    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=points_per_chunk), expected)
+    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=points_per_chunk), expected)
     own_t, own_grid = t.expand(3, -1), grid.expand(3, -1, -1)
-    torch.testing.assert_close(model.predict(u0, own_grid, own_t, params, points_per_chunk=points_per_chunk), expected)
+    torch.testing.assert_close(predict(model, u0, own_grid, own_t, params, points_per_chunk=points_per_chunk), expected)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_without_gradients_a_first_block_that_is_a_line_in_t_is_computed_as_one(
     with torch.no_grad():
         assert isinstance(model.encode(u0, grid, params).tokens, Line) == straight
         torch.testing.assert_close(model(u0, grid, t, params), expected)
-    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=grid.numel()), expected)
+    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=grid.numel()), expected)
 
 
 def test_dropout_that_is_wanted_in_predictions_is_drawn_at_every_time():
@@ -182,7 +183,7 @@ def test_with_clocks_times_are_still_asked_one_by_one(ndim, patches):
     torch.testing.assert_close(model(u0, grid, t[1:2], params), u[:, 1:2])
     torch.testing.assert_close(model(u0[1:], grid, t, params[1:]), u[1:])
     torch.testing.assert_close(model(u0, grid, t.expand(len(u0), -1), params), u)
-    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=50), u)
+    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=50), u)
 
 
 @pytest.mark.parametrize("ndim", [1, 2])
@@ -190,7 +191,7 @@ def test_at_another_pace_a_model_is_asked_at_other_times(ndim):
     model, plain, (u0, grid, t, params) = tiny(ndim, pace=10.0), tiny(ndim), inputs(ndim)
     plain.load_state_dict(model.state_dict())
     torch.testing.assert_close(model(u0, grid, t, params), plain(u0, grid, 10 * t, params))
-    torch.testing.assert_close(model.eval().predict(u0, grid, t, params), plain.eval()(u0, grid, 10 * t, params))
+    torch.testing.assert_close(predict(model.eval(), u0, grid, t, params), plain.eval()(u0, grid, 10 * t, params))
 
 
 def test_with_a_stencil_it_does_not_matter_where_a_periodic_grid_begins():
@@ -238,7 +239,7 @@ def test_patches_keep_their_size_on_finer_grids(ndim, options, own):
         every = tuple(slice(k, None, n) for k, n in zip(first, (2, 3, 1), strict=True))[:ndim]
         points = (..., *every, slice(None))
         torch.testing.assert_close(u[points], model(u0[points], grid[points], t, params))
-    torch.testing.assert_close(model.eval().predict(u0, grid, t, params, points_per_chunk=50), u)
+    torch.testing.assert_close(predict(model.eval(), u0, grid, t, params, points_per_chunk=50), u)
 
 
 @pytest.mark.parametrize(("sides", "options"), [((8, 9), {}), ((16, 8), {"variant": "release"}), ((4, 8), {})])
@@ -259,7 +260,7 @@ def test_the_change_is_added_to_the_initial_state(ndim, patches):
     torch.testing.assert_close(u, plain(u0, grid, t, params) + u0.unsqueeze(1))
     for k in range(3):
         torch.testing.assert_close(u[:, k : k + 1], model(u0, grid, t[k : k + 1], params))
-    torch.testing.assert_close(model.predict(u0, grid, t, params, points_per_chunk=50), u)
+    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=50), u)
     for weight in model.decoder.parameters():
         torch.nn.init.zeros_(weight)
     assert torch.equal(model(u0, grid, t, params), u0.unsqueeze(1).expand(-1, 3, *u0.shape[1:]))

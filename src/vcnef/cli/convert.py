@@ -80,7 +80,7 @@ def _box(domain: str, ndim: int) -> tuple[tuple[float, float], ...]:
 
 def _options(model: VCNeF, heads: int) -> dict[str, object]:
     """What the registry builds the same network from."""
-    from vcnef.nn.encoders import PatchEncoder
+    from vcnef.models.vcnef import PatchEncoder
 
     return {
         "variant": "release",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from vcnef.accelerate import predict
 from vcnef.checks import check_at_least
 from vcnef.evaluation.tables import Section
 from vcnef.grid import cell_centres
@@ -176,7 +177,7 @@ def _answering(model: TrajectoryModel, question: Question, steps: int, batch: in
     def answer(samples: int) -> None:
         for first in range(0, min(samples, len(u0)), batch):
             rows = slice(first, first + batch)
-            model.predict(u0[rows], grid, t, None if params is None else params[rows], **asked)
+            predict(model, u0[rows], grid, t, None if params is None else params[rows], **asked)
 
     return answer
 

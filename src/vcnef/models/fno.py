@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
-from vcnef.nn.encoders import CONV, join_inputs
+from vcnef.nn.layers import CONV, join_inputs
 from vcnef.nn.spectral import SpectralConv
 
 SIZES = {1: {"width": 64, "modes": 16}, 2: {"width": 48, "modes": 16}, 3: {"width": 20, "modes": 12}}

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
-from vcnef.nn.attention import check_heads
-from vcnef.nn.blocks import FeedForward
-from vcnef.nn.encoders import CONV, join_inputs
+from vcnef.nn.layers import CONV, FeedForward, check_heads, join_inputs
 from vcnef.nn.spectral import SpectralConv
 
 SIZES = {

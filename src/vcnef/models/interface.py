@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from math import prod
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.kernels.precision import precision as chosen_precision
-
-POINTS_ON_GPU = 2**20
-POINTS_ON_CPU = {1: 2**13, 2: 2**16, 3: 2**18}
-"""Points in flight by default in `predict`; on a CPU by the number of dimensions: models of more have larger weights to
-read for every chunk, or tokens that stand for more points."""
-
 
 class TrajectoryModel(nn.Module):
     """u(t, x | u₀, p): initial states, points, query times and PDE parameters in; the whole trajectory out.
 
     A bare network: times are scaled (the training horizon is (0, 1]), fields and parameters normalised.
-    `forward` is `query(encode(…), t)`; calling the two apart lets one encoding serve many query times.
+    `forward` is `query(encode(…), t)`; calling the two apart lets one encoding serve many query times. To predict in
+    chunks that bound the memory, and faster, there is `vcnef.accelerate.predict`.
     """
 
     ndim: int
@@ -37,8 +30,6 @@ class TrajectoryModel(nn.Module):
     """Whether points may lie anywhere; otherwise they make a regular grid."""
     uneven = True
     """Whether distances between neighbours on a grid may differ."""
-    half_kernels = False
-    """Whether parts of it run as fused kernels on a GPU, which multiply in half precision."""
     fusible = True
     """Whether it can be compiled and a step of its training recorded; not if it reads numbers back from the device."""
 
@@ -60,11 +51,6 @@ class TrajectoryModel(nn.Module):
     def query(self, latent: Any, t: Tensor) -> Float[Tensor, "b t *x c"]:
         """The solution at times `t` from what `encode` gave."""
 
-    def points_in_flight(self, device: torch.device) -> int:
-        """Of a chunk in `predict` by default: as many as keep the device busy, which is far fewer than fit, so that
-        caches are used too and memory stays free."""
-        return POINTS_ON_GPU if device.type == "cuda" else POINTS_ON_CPU[self.ndim]
-
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
         """Whether what was learnt on a grid of `trained` points a side is meant to hold on one of `sides`."""
         return True
@@ -77,46 +63,6 @@ class TrajectoryModel(nn.Module):
         """`query` of so many times after so many; of all at once where each has to pass the earlier ones."""
         parts = t.split(times, dim=-1) if self.independent_times else (t,)
         return (self.query(latent, part) for part in parts)
-
-    @torch.no_grad()
-    def predict(
-        self,
-        u0: Float[Tensor, "b *x c"],
-        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
-        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
-        params: Float[Tensor, "b p"] | None = None,
-        *,
-        points_per_chunk: int | None = None,
-        precision: str = "fp16",
-    ) -> Float[Tensor, "b t *x c"]:
-        """`forward` without gradients, with values checked, in chunks of samples and times that bound the memory.
-
-        Neither samples nor query times interact, so chunks give the same answer as all at once. `points_per_chunk` is
-        how many points (samples · times · points of the grid) are in flight; the default fits caches or the GPU.
-        Of a model that steps, one step is in flight.
-
-        `precision` is that of what VCNeF multiplies on a GPU, in fused kernels where they serve: "fp16" (changes its
-        output by about 4e-4 of its norm) or "bf16"; "tf32" and "fp32" are without kernels, and so are other models.
-        Where numbers are too large for fp16, the answer is given in bf16. A CPU computes in fp32, but for "bf16" where
-        it has instructions for it (changes the output by about 2e-3 of its norm).
-        """
-        check_shapes(self, u0, grid, t, params)
-        check_finite(u0=u0, grid=grid, t=t, params=params)
-        shape = len(u0), t.shape[-1], *u0.shape[1:]
-        if not prod(shape):
-            return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
-        budget = self.points_in_flight(u0.device) if points_per_chunk is None else points_per_chunk
-        samples, times = _chunk_sizes(u0, budget, self.times_in_flight(t.shape[-1]))
-        answer = u0.new_empty(shape)
-        for start in range(0, len(u0), samples):
-            rows = slice(start, start + samples)
-            with chosen_precision(precision):
-                latent = self.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
-                _fill(answer[rows], self.query_in_parts(latent, _rows(t, rows, shared=1), times))
-        halved = self.half_kernels and precision == "fp16" and answer.is_cuda
-        if halved and not all_finite(answer):
-            return self.predict(u0, grid, t, params, points_per_chunk=points_per_chunk, precision="bf16")
-        return answer
 
 
 class Stepper(nn.Module):
@@ -158,29 +104,6 @@ class Stepper(nn.Module):
 def number_of_weights(model: nn.Module) -> int:
     """How many numbers a model has learnt or will learn; a complex weight is two."""
     return sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
-
-
-def _chunk_sizes(u0: Tensor, budget: int, least_times: int) -> tuple[int, int]:
-    """How many samples, and how many times of each, make a chunk of about so many points."""
-    if budget < 1:
-        raise ValueError(f"points_per_chunk is {budget}; expected at least 1, or None for the default.")
-    points = prod(u0.shape[1:-1])
-    samples = min(max(budget // (points * least_times), 1), len(u0))
-    return samples, max(budget // (points * samples), least_times)
-
-
-def _rows(values: Tensor | None, rows: slice, shared: int | None = None) -> Tensor | None:
-    """Those rows of what each sample has for itself; what all samples share, told by its rank, stays whole."""
-    return values if values is None or values.ndim == shared else values[rows]
-
-
-def _fill(answer: Float[Tensor, "b t *x c"], parts: Iterator[Tensor]) -> None:
-    """Write parts one after the other, so that no two of them take memory at once."""
-    first = 0
-    for part in parts:
-        answer[:, first : first + part.shape[1]] = part
-        first += part.shape[1]
-        del part
 
 
 def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor | None) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
-from vcnef.nn.encoders import join_inputs
+from vcnef.nn.layers import join_inputs
 
 
 def rotate(tokens: Float[Tensor, "*b s e"], angles: Float[Tensor, "*#b s f"]) -> Float[Tensor, "*b s e"]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from vcnef.checks import check_at_least, check_lengths
 from vcnef.models.interface import TrajectoryModel
-from vcnef.nn.unrounded import unrounded
+from vcnef.nn.layers import full_precision
 
 
 class Points(NamedTuple):
@@ -66,7 +66,7 @@ class PINN(TrajectoryModel):
         times = (t if t.ndim == 2 else t.unsqueeze(0)).view(-1, t.shape[-1], *[1] * (space.ndim - 2))
         shape = max(len(space), len(times)), t.shape[-1], *space.shape[2:-1]
         # All of it is what is asked and answered: differences of rounded values are no derivatives.
-        with unrounded(space):
+        with full_precision(space):
             u = self.network(torch.cat([times.expand(*shape, 1), space.expand(*shape, -1)], dim=-1))
         return u.expand(latent.samples, *u.shape[1:])
 

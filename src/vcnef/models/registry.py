@@ -15,7 +15,7 @@ from vcnef.models.mp_pde import mp_pde
 from vcnef.models.oformer import oformer
 from vcnef.models.pinn import pinn
 from vcnef.models.unet import unet
-from vcnef.models.vcnef import vcnef
+from vcnef.models.vcnef_builder import vcnef
 from vcnef.suggest import suggestion
 
 MODELS: dict[str, Callable[..., TrajectoryModel]] = {

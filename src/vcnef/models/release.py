@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from vcnef.models.interface import check_finite
-from vcnef.models.vcnef import VCNeF, vcnef
+from vcnef.models.vcnef import VCNeF
+from vcnef.models.vcnef_builder import vcnef
 
 PARTS = [
     (r"initial_value_encoder", r"encoder.linear"),

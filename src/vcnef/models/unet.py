@@ -14,10 +14,7 @@ from torch import Tensor, nn
 
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
-from vcnef.nn.blocks import FeedForward
-from vcnef.nn.coordinates import sinusoidal
-from vcnef.nn.decoders import CONV_TRANSPOSE
-from vcnef.nn.encoders import CONV
+from vcnef.nn.layers import CONV, CONV_TRANSPOSE, FeedForward, sinusoidal
 from vcnef.nn.patches import continue_field, whole_sides
 
 MULTIPLIERS = {1: (1, 2, 3), 2: (1, 2, 2, 4), 3: (1, 2, 2, 4)}

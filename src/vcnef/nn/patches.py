@@ -1,5 +1,4 @@
-"""Patches of regular grids: continuing fields to whole patches, the points that stand for each patch, and finer grids
-as several that lie interleaved."""
+"""Patches of regular grids: continuing fields and coordinates to whole patches, and the points that stand for each."""
 
 from __future__ import annotations
 
@@ -47,29 +46,3 @@ def patch_points(grid: Float[Tensor, "b *x D"], size: int, count: int) -> Float[
         last = last.unflatten(axis, (-1, size)).select(axis + 1, size - 1)
     corners = [corner.flatten(1, -2) for corner in (first, last)]
     return torch.stack(corners if count == 2 else [(corners[0] + corners[1]) / 2], dim=-2)
-
-
-def interleaved(sides: tuple[int, ...], coarse: tuple[int, ...] | None) -> tuple[int, ...]:
-    """How many grids of `coarse` sides make up this one along each axis; one where they do not."""
-    if coarse is None or any(side % few for side, few in zip(sides, coarse, strict=True)):
-        return (1,) * len(sides)
-    return tuple(side // few for side, few in zip(sides, coarse, strict=True))
-
-
-def apart(field: Float[Tensor, "b *x c"], counts: tuple[int, ...]) -> Float[Tensor, "_ *y c"]:
-    """The interleaved grids of a field as samples, so many along each axis."""
-    axes = range(len(counts))
-    for axis in axes:
-        field = field.unflatten(1 + 2 * axis, (-1, counts[axis]))
-    grids_first = field.permute(0, *(2 + 2 * axis for axis in axes), *(1 + 2 * axis for axis in axes), -1)
-    return grids_first.flatten(0, len(counts))
-
-
-def together(fields: Float[Tensor, "_ t *y c"], counts: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
-    """The inverse of `apart`, of trajectories."""
-    axes, time = range(len(counts)), 1 + len(counts)
-    grids_last = [each for axis in axes for each in (time + 1 + axis, 1 + axis)]
-    field = fields.unflatten(0, (-1, *counts)).permute(0, time, *grids_last, -1)
-    for axis in axes:
-        field = field.flatten(2 + axis, 3 + axis)
-    return field

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.accelerate import points_in_flight, predict
 from vcnef.data import Scaling, StoredTrajectories, Trajectories
 from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
@@ -127,7 +128,7 @@ class Surrogate:
     ) -> Float[Tensor, "b t *x c"]:
         """The trajectory at physical times `t` since `u0`, all in physical units; tensors on the model's device.
 
-        For the last two see `TrajectoryModel.predict`.
+        For the last two see `accelerate.predict`.
         """
         units = self.scaling.to(u0.device).units(u0, params)
         scaled, times = units.params(params) if self.model.params else None, units.times(t)
@@ -137,8 +138,8 @@ class Surrogate:
         training = self.model.training
         self.model.eval()
         try:
-            z = model.predict(
-                units.fields(u0), self.scaling.coordinates(grid), times, scaled,
+            z = predict(
+                model, units.fields(u0), self.scaling.coordinates(grid), times, scaled,
                 points_per_chunk=points_per_chunk, precision=precision,
             )  # fmt: skip
         finally:
@@ -171,7 +172,7 @@ class Surrogate:
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         states, grid, times, table = question.tensors(self.device)
-        usual = self.model.points_in_flight(self.device)
+        usual = points_in_flight(self.model, self.device)
         frame = prod(question.u0.shape[1:-1])
         budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(states, grid, table))
         u = self.answer(states, grid, times, table, points_per_chunk=budget, precision=precision).cpu()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, optim
 
-from vcnef.kernels import adam
+from vcnef.accelerate.kernels import adam
 from vcnef.training.gradients import in_one_piece, moving
 
 

@@ -16,18 +16,25 @@ from lightning_fabric import Fabric
 from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
 from torch import Tensor, nn
 
+from vcnef.accelerate.numbers import HALF, bf16_ends_the_process, single_precision
+from vcnef.accelerate.training import fast_calls
 from vcnef.data import Queries
 from vcnef.data.batches import seed_of
-from vcnef.kernels.precision import single_precision
 from vcnef.models.rollout import Rollout
 from vcnef.training.half import MIXED, HalfInside
 from vcnef.training.recipe import Recipe
 
 
+def precision_on(device_type: str, name: str) -> str:
+    """A recipe's precision, "half" being what the device is fastest with."""
+    if name == "half":
+        return "fp16" if device_type == "cuda" else "bf16"
+    return name
+
+
 def precise(name: str, device_type: str) -> dict[str, Any]:
     """What `Fabric` is told of a recipe's precision."""
-    if name == "half":
-        name = "fp16" if device_type == "cuda" else "bf16"
+    name = precision_on(device_type, name)
     return {"plugins": [HalfInside(name, device_type)]} if name in MIXED else {"precision": "32-true"}
 
 
@@ -44,6 +51,11 @@ def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
     if available and devices > available:
         raise ValueError(f"devices is {devices}, but this machine has {available}. Ask for at most {available}.")
     kind = "cuda" if available else "mps" if accelerator == "auto" and torch.backends.mps.is_available() else "cpu"
+    if kind == "cpu" and precision_on(kind, recipe.precision) == "bf16" and bf16_ends_the_process():
+        raise ValueError(
+            f"precision is {recipe.precision!r}, but products in bf16 end a process on this CPU, which reports AMX and "
+            "hides its tiles. Use 'fp32', or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 before you start."
+        )
     # It would advise less precision than the recipe asks for.
     logging.getLogger("lightning_fabric.utilities.rank_zero").setLevel(logging.WARNING)
     fabric = Fabric(accelerator=kind, devices=devices, num_nodes=nodes, **precise(recipe.precision, kind))
@@ -107,16 +119,12 @@ def fusion(recipe: Recipe, queries: Queries, device: torch.device) -> dict[str, 
 
 @contextmanager
 def fused(model: nn.Module, recipe: Recipe, queries: Queries, device: torch.device) -> Iterator[None]:
-    """The model's kernels fused meanwhile; of a model that steps, those of one step, since a rollout is a long loop."""
-    if (options := fusion(recipe, queries, device)) is None:
-        yield
-        return
+    """The model's calls fast and compiled meanwhile; of a model that steps, those of one step, since a rollout is a
+    long loop."""
     target = model.stepper if isinstance(model, Rollout) else model
-    target.compile(**options)
-    try:
+    half = HALF[precision_on(device.type, recipe.precision)]
+    with fast_calls(target, device, half, fusion(recipe, queries, device)):
         yield
-    finally:
-        target._compiled_call_impl = None
 
 
 def _started() -> tuple[int, int] | None:

@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.optim import Optimizer
 
-from vcnef.kernels import orthogonal, plain
+from vcnef.accelerate.kernels.newton_schulz import newton_schulz
+from vcnef.accelerate.kernels.requirements import obstacle
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of the quintic that pushes singular values towards 1 as fast as it can, to about 0.7 … 1.2 (Jordan et al. 2024)."""
@@ -68,8 +69,11 @@ class Muon(Optimizer):
 
 def orthogonalise(matrices: Float[Tensor, "n rows columns"]) -> Float[Tensor, "n rows columns"]:
     """About U Vᵀ of each matrix U S Vᵀ, by Newton–Schulz steps: nothing but products; best if rows ≤ columns."""
-    way = orthogonal if orthogonal.serves(matrices) else plain
-    return way.orthogonalise(matrices, COEFFICIENTS, STEPS).to(matrices.dtype)
+    if obstacle(matrices.device, matrices.dtype, width=matrices.shape[1]) is not None:
+        return newton_schulz(matrices, COEFFICIENTS, STEPS).to(matrices.dtype)
+    from vcnef.accelerate.kernels.orthogonal import ORTHOGONALISE
+
+    return ORTHOGONALISE(matrices, COEFFICIENTS, STEPS).to(matrices.dtype)
 
 
 def _alike(weights: list[Tensor]) -> list[tuple[list[int], list[int]]]:

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from vcnef.kernels import adam
+from vcnef.accelerate.kernels.requirements import lack, switched_off
 from vcnef.suggest import suggestion
-from vcnef.training.adam import FusedAdam
 from vcnef.training.muon import Muon
 from vcnef.training.recipe import Recipe
 
@@ -55,8 +54,12 @@ def build_optimiser(model: nn.Module, recipe: Recipe) -> Optimizer:
 
 def _adam(groups: list[dict[str, Any]], name: str, shared: dict[str, float]) -> Optimizer:
     weights = [weight for group in groups for weight in group["params"]]
-    if adam.serves(weights):
-        return FusedAdam(groups, **shared, decoupled_weight_decay=name == "adamw")
+    if weights[0].is_cuda and not switched_off() and lack(weights[0].device) is None:
+        from vcnef.accelerate.kernels.adam import obstacle_of_all
+        from vcnef.training.adam import FusedAdam
+
+        if obstacle_of_all(weights) is None:
+            return FusedAdam(groups, **shared, decoupled_weight_decay=name == "adamw")
     fused = weights[0].is_cuda
     # Capturable: the step can be part of a CUDA graph.
     return ADAM[name](groups, **shared, fused=fused, capturable=fused)

@@ -1,0 +1,6 @@
+"""Everything fast, behind one seam: `predict` and `training`, which ask `engine` how to compute a model, and `explain`."""
+
+from vcnef.accelerate.explain import explain
+from vcnef.accelerate.predict import points_in_flight, predict
+
+__all__ = ["explain", "points_in_flight", "predict"]

@@ -1,0 +1,165 @@
+"""Whether the fast code knows a part of a model: it is of exactly a known type, and nothing about it was changed.
+
+Anything else is called as it is. So a subclass, an overridden method, a hook, a parametrization or a module put in place
+of another is never silently replaced by the original.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from inspect import isclass, isfunction
+from types import ModuleType
+
+from torch import nn
+from torch.nn.modules import module as torch_module
+
+from vcnef.models import vcnef, vcnef_beyond
+from vcnef.models.vcnef import (
+    CoordinateBranch,
+    LinearAttention,
+    LinearCoordinates,
+    ModulationBlock,
+    Nothing,
+    PatchDecoder,
+    PatchEncoder,
+    PointDecoder,
+    PointEncoder,
+    SoftmaxAttention,
+    TransformerBlock,
+    VCNeF,
+)
+from vcnef.models.vcnef_beyond import InterleavedVCNeF, Stencil
+from vcnef.nn import layers, patches
+from vcnef.nn.layers import FeedForward
+
+HOOKS = (
+    "_forward_hooks",
+    "_forward_pre_hooks",
+    "_backward_hooks",
+    "_backward_pre_hooks",
+)
+GLOBAL_HOOKS = (
+    "_global_forward_hooks",
+    "_global_forward_pre_hooks",
+    "_global_backward_hooks",
+    "_global_backward_pre_hooks",
+)
+SOURCES = (vcnef, vcnef_beyond, layers, patches)
+LIBRARIES = {"vcnef", "torch", "einops", "jaxtyping", *sys.stdlib_module_names}
+"""Where functions in the namespaces of these files come from, unless somebody has put another one there."""
+
+
+def _always(part: nn.Module) -> bool:
+    return True
+
+
+def _has_bias(part: nn.Module) -> bool:
+    return part.bias is not None
+
+
+def _plain_norm(part: nn.LayerNorm) -> bool:
+    return part.weight is not None and part.bias is not None and len(part.normalized_shape) == 1
+
+
+def _without_overlap(part: nn.Module) -> bool:
+    """Strides as long as the kernel, nothing padded, dilated or grouped."""
+    padded = any(part.padding) or any(part.output_padding)
+    return part.stride == part.kernel_size and not padded and set(part.dilation) == {1} and part.groups == 1
+
+
+def _widens_and_narrows(part: FeedForward) -> bool:
+    kinds = [type(each) for each in part]
+    return len(kinds) == 3 and kinds[0] is kinds[2] is nn.Linear and kinds[1] in (nn.ReLU, nn.GELU)
+
+
+def _projects(part: nn.Sequential) -> bool:
+    """The nonlinear part of a coordinate branch, or convolution, GELU and convolution of an encoder."""
+    kinds = [type(each) for each in part]
+    branch = len(kinds) == 2 and kinds[0] in (nn.ReLU, nn.GELU) and kinds[1] is nn.Linear
+    return branch or (len(kinds) == 3 and kinds[0] is kinds[2] in CONVOLUTIONS and kinds[1] is nn.GELU)
+
+
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+
+KNOWN: dict[type[nn.Module], Callable[[nn.Module], bool]] = {
+    **dict.fromkeys(
+        (
+            *(VCNeF, InterleavedVCNeF, TransformerBlock, ModulationBlock, CoordinateBranch, Nothing, Stencil),
+            *(LinearAttention, SoftmaxAttention, PointEncoder, PatchEncoder, LinearCoordinates, PointDecoder),
+            *(PatchDecoder, nn.ModuleList, nn.Identity, nn.Dropout, nn.ReLU),
+        ),
+        _always,
+    ),
+    nn.Linear: _has_bias,
+    nn.LayerNorm: _plain_norm,
+    nn.GELU: lambda part: part.approximate == "none",
+    nn.Sequential: _projects,
+    FeedForward: _widens_and_narrows,
+    **dict.fromkeys((*CONVOLUTIONS, *TRANSPOSED), _without_overlap),
+}
+"""Types that the fast code knows, and whether it knows one that is set up so."""
+
+
+def change_in(part: nn.Module, kinds: Iterable[type[nn.Module]], *, leave_out: Iterable[str] = ()) -> str | None:
+    """What is different about a part, which should be of one of these kinds, or about a part in it; None if nothing.
+
+    `leave_out` names children that are asked about on their own.
+    """
+    if type(part) not in kinds:
+        return f"it is a {type(part).__name__}"
+    found = _own_change(part)
+    if found is not None:
+        return found
+    for name, child in part.named_children():
+        if name not in leave_out:
+            found = change_in(child, KNOWN)
+            if found is not None:
+                return f"{name}: {found}"
+    return None
+
+
+def change_everywhere() -> str | None:
+    """What is different for all models of this process, or None."""
+    if any(getattr(torch_module, name) for name in GLOBAL_HOOKS):
+        return "hooks for all modules are registered"
+    for source in SOURCES:
+        name = _replaced_function(source)
+        if name is not None:
+            return f"{source.__name__}.{name} was replaced"
+    return None
+
+
+def _own_change(part: nn.Module) -> str | None:
+    kind = type(part)
+    if any(getattr(part, name) for name in HOOKS):
+        return "it has hooks"
+    overridden = [name for name in vars(part) if callable(getattr(kind, name, None))]
+    overridden += _replaced_methods(kind)
+    if overridden:
+        return f"its {overridden[0]} was replaced"
+    if not KNOWN[kind](part):
+        return f"this {kind.__name__} is set up otherwise"
+    return None
+
+
+def _replaced_methods(kind: type[nn.Module]) -> list[str]:
+    """Methods that somebody has put into a class: a function says in which class it was written."""
+    replaced = []
+    for base in kind.__mro__:
+        ours = base.__module__.startswith("vcnef.")
+        for name, value in vars(base).items():
+            looked_at = ours or (name == "forward" and base is not nn.Module)
+            if looked_at and callable(value) and not isclass(value):
+                written = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+                if written != (base.__module__, f"{base.__qualname__}.{name}"):
+                    replaced.append(name)
+    return replaced
+
+
+def _replaced_function(source: ModuleType) -> str | None:
+    for name, value in vars(source).items():
+        if isfunction(value) and value.__module__.split(".")[0] not in LIBRARIES:
+            return name
+    return None

@@ -1,0 +1,152 @@
+"""VCNeF with the algebra that saves work: the answers of `models/vcnef.py` from the same modules.
+
+1. Coordinates are a sum, c[t, s] = time[t] + space[s]: the first map of every MLP(C) sees t + s rows, not t · s.
+2. Before the first modulation nothing depends on t, so `encode` goes as far as σ(W' z) of the first modulation block.
+3. Where MLP(C) is linear in t, so is the modulation of the first block, and `encode` computes it as a line.
+4. Linear maps fold: values and output projection of linear attention, patch decoders and their weighted sum.
+
+How each part is computed was decided before (`engine.py`); this file only puts the parts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.accelerate.blocks import Coordinates, begin_line, branches_together, follow_line
+from vcnef.models.interface import check_shapes
+from vcnef.models.vcnef import Nothing, VCNeF
+from vcnef.models.vcnef_beyond import InterleavedVCNeF, interleaved, take_apart, together
+
+SHARED_SHARE = 8
+"""Features of coordinates that all samples share may take up to 1/8 of the tokens in a chunk."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """How each part of a model is computed: functions and blocks with the signatures of the reference's parts."""
+
+    encoder: Callable[..., Tensor]
+    encode_space: Callable[[Tensor], Tensor]
+    encode_time: Callable[[Tensor], Tensor]
+    blocks: list[Any]
+    norm: Callable[[Tensor], Tensor]
+    modulations: list[Any]
+    decoder: Any
+    line: bool = False
+    """Whether the first modulation is computed as a function linear in t."""
+    branches_at_once: bool = False
+    """Whether MLP(C) of all blocks goes through the same products."""
+    decodes_last: bool = False
+    """Whether the last modulation block and the decoder are one kernel."""
+
+
+class FastLatent(NamedTuple):
+    """All of a question that no query time changes; `first` is the first modulation block, begun."""
+
+    u0: Float[Tensor, "b *x c"]
+    params: Float[Tensor, "b p"] | None
+    first: Any
+    space: Float[Tensor, "b_or_1 s d"]
+    counts: tuple[int, ...]
+
+
+class FastVCNeF:
+    """An engine: `forward` for training, `encode` and `query_in_parts` for prediction."""
+
+    def __init__(self, model: VCNeF, parts: Parts, context: Callable[[], AbstractContextManager]) -> None:
+        """`context` is entered around `encode` and `query_in_parts`: it sets the numbers that are multiplied."""
+        self.model, self.parts, self.context = model, parts, context
+        self.has_clocks = type(model.clocks) is not Nothing
+        self.has_start = type(model.start) is not Nothing
+
+    def forward(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"] | None = None,
+    ) -> Float[Tensor, "b t *x c"]:
+        check_shapes(self.model, u0, grid, t, params)
+        latent = self._encode(u0, grid, params)
+        return self._answer(latent, self._fields(latent, t))
+
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> FastLatent:
+        with self.context():
+            return self._encode(u0, grid, params)
+
+    def query_in_parts(self, latent: FastLatent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
+        """Answers for `times` times after each other; what only coordinates make is computed for many of them."""
+        shared = t.ndim == 1 and len(latent.space) == 1 and not self.has_clocks
+        if not shared:
+            for chunk in t.split(times, dim=-1):
+                with self.context():
+                    part = self._answer(latent, self._fields(latent, chunk))
+                yield part
+            return
+        for chunk in t.split(times * max(1, len(latent.u0) // SHARED_SHARE)):
+            with self.context():
+                fields = list(self._fields(latent, chunk))
+            for first in range(0, len(chunk), times):
+                with self.context():
+                    part = self._answer(latent, iter([field[:, first : first + times] for field in fields]))
+                yield part
+
+    def _encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> FastLatent:
+        model, parts = self.model, self.parts
+        grid = grid if grid.ndim == u0.ndim else grid.unsqueeze(0)
+        counts = (1,) * (u0.ndim - 2)
+        if type(model) is InterleavedVCNeF:
+            counts = interleaved(tuple(u0.shape[1:-1]), model.training_sides)
+            u0, grid, params = take_apart(u0, grid, params, counts)
+        x, sides = model.features(grid), tuple(u0.shape[1:-1])
+        z = parts.encoder(u0, x, params)
+        for block in parts.blocks:
+            z = block.transform(z, sides)
+        first, space = parts.modulations[0], parts.encode_space(x)
+        begun = first.begin(parts.norm(z).unsqueeze(1), sides)
+        if parts.line:
+            begun = begin_line(first, begun, model.coordinates, space)
+        return FastLatent(u0, params, begun, space, counts)
+
+    def _fields(self, latent: FastLatent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:
+        """MLP(C) of each modulation block, one after the other; of a line, the times themselves."""
+        t = t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t.unsqueeze(0)
+        modulations = self.parts.modulations
+        if self.parts.line:
+            yield t
+            modulations = modulations[1:]
+        time = self.parts.encode_time(t)
+        if self.has_clocks:
+            time = time + self.model.clocks(t, latent.params)
+        coordinates = Coordinates(time, latent.space)
+        if self.parts.branches_at_once and len(time) == len(latent.space) == 1:
+            yield from branches_together([each.block.branch for each in modulations], coordinates)
+            return
+        for modulation in modulations:
+            yield modulation.field(coordinates)
+
+    def _answer(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b t *x c"]:
+        parts, sides = self.parts, tuple(latent.u0.shape[1:-1])
+        first, *others = parts.modulations
+        if parts.line:
+            z = follow_line(first, latent.first, next(fields))
+        else:
+            z = first.finish(latent.first, next(fields))
+        last = others.pop() if parts.decodes_last and others else None
+        for modulation in others:
+            z = modulation.apply(z, next(fields), sides)
+        if last is None:
+            u = parts.decoder(z, sides)
+        else:
+            u = last.apply(z, next(fields), sides, parts.decoder.weights).unflatten(2, sides)
+        u = u.to(latent.u0.dtype)
+        if self.has_start:
+            u = u + self.model.start(latent.u0)
+        return together(u, latent.counts)

@@ -1,0 +1,271 @@
+"""What goes beyond the paper, as parts that a VCNeF is given: periodic features, clocks, stencils, interleaved grids."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import product
+from math import ceil, floor, prod
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from vcnef.models.vcnef import Latent, VCNeF
+from vcnef.nn.layers import full_precision
+from vcnef.nn.patches import whole_sides
+
+FASTEST = 400.0
+"""The highest initial rate of a clock, in radians from the initial state to the horizon: some 64 periods."""
+
+Speeds = tuple[tuple[float, float, bool], ...]
+
+
+class PeriodicFeatures(nn.Module):
+    """x ↦ (sin 2πk x/L, cos 2πk x/L) for k = 1 … `frequencies` and every axis, of length L: smooth across the edges.
+
+    In a domain that is not periodic x itself comes first, since its ends must be told apart.
+    """
+
+    def __init__(self, frequencies: int, lengths: tuple[float, ...], *, periodic: bool) -> None:
+        super().__init__()
+        self.frequencies, self.lengths, self.periodic = frequencies, lengths, periodic
+
+    @property
+    def count(self) -> int:
+        return len(self.lengths) * (2 * self.frequencies + (not self.periodic))
+
+    def forward(self, grid: Float[Tensor, "*x D"]) -> Float[Tensor, "*x f"]:
+        parts = [] if self.periodic else [grid]
+        periods = torch.arange(1, self.frequencies + 1, device=grid.device, dtype=grid.dtype)
+        for axis, length in enumerate(self.lengths):
+            angles = grid[..., axis, None] * (2 * math.pi / length) * periods
+            parts += [angles.sin(), angles.cos()]
+        return torch.cat(parts, dim=-1)
+
+
+class Clocks(nn.Module):
+    """t, p ↦ W (sin ωⱼ sᵢ(p) t ‖ cos ωⱼ sᵢ(p) t): time that passes as fast as the parameters say, added to c.
+
+    A parameter is often a rate, of transport or of decay, so that the solution depends on p t; and a product of two
+    inputs, like the phase of a fast wave, is what networks learn last. `speeds` has (a, b, logarithmic) for each
+    parameter, with s = a + b p or its exponential; the rates ωⱼ are learnt.
+    """
+
+    def __init__(self, count: int, width: int, speeds: Speeds) -> None:
+        super().__init__()
+        self.speeds = speeds
+        self.log_rates = nn.Parameter(torch.linspace(0.0, math.log(FASTEST), count))
+        self.out = nn.Linear(2 * count * len(speeds), width, bias=False)
+
+    def forward(self, t: Float[Tensor, "b_or_1 t"], params: Float[Tensor, "b p"]) -> Float[Tensor, "b t d"]:
+        speeds = []
+        with full_precision(t):
+            for p, (a, b, logarithmic) in zip(params.unbind(-1), self.speeds, strict=True):
+                speed = a + b * p
+                speeds.append(speed.exp() if logarithmic else speed)
+            angles = t[..., None, None] * torch.stack(speeds, -1)[:, None, :, None] * self.log_rates.exp()
+            return self.out(torch.cat((angles.sin(), angles.cos()), dim=-1).flatten(-2))
+
+
+class InitialState(nn.Module):
+    """u₀ at every time: added to the decoder's answer, the network gives the change since the initial state."""
+
+    def forward(self, u0: Float[Tensor, "b *x c"]) -> Float[Tensor, "b 1 *x c"]:
+        return u0.unsqueeze(1)
+
+
+# --- A stencil beside the attention ---------------------------------------------------------------------------------
+
+
+class TokenGrid(NamedTuple):
+    """A grid of tokens: how many there are along each axis, and how many of them the domain takes (fewer, or a part of
+    one, where patches reach beyond it)."""
+
+    sides: tuple[int, ...]
+    extent: tuple[int | float, ...]
+
+
+Taps = dict[tuple[int, ...], list[tuple[int, float]]]
+"""Offsets in tokens -> which taps of the stencil act there, and with which share of their weight."""
+
+
+def token_grids(sides: tuple[int, ...], patches: tuple[int, ...]) -> list[TokenGrid]:
+    """The grids whose tokens stand in one row: one for each patch size, or that of the points."""
+    if not patches:
+        return [TokenGrid(sides, sides)]
+    whole = whole_sides(sides, patches)
+    return [
+        TokenGrid(tuple(side // size for side in whole), tuple(side / size for side in sides)) for size in patches
+    ]
+
+
+class Stencil(nn.Module):
+    """out_i = Σ_k w_k ∘ z(x_i + k h), |k| ≤ reach along every axis: a depth-wise convolution, zero at first.
+
+    h is the spacing of the tokens on the training grid, which has these `sides` in points: on a grid twice as fine the
+    stencil takes every second token, and between tokens it interpolates linearly. So a model meets a finer grid with
+    the stencil that it has learnt. There is one for each patch size.
+    """
+
+    scattered = False
+
+    def __init__(
+        self, width: int, reach: int, sides: tuple[int, ...], patches: tuple[int, ...] = (), *, periodic: bool
+    ) -> None:
+        super().__init__()
+        self.reach, self.patches, self.periodic = reach, patches, periodic
+        self.extents = [grid.extent for grid in token_grids(sides, patches)]
+        self.weight = nn.Parameter(torch.zeros(len(self.extents), (2 * reach + 1) ** len(sides), width))
+
+    def forward(self, z: Float[Tensor, "*b s d"], sides: tuple[int, ...]) -> Float[Tensor, "*b s d"]:
+        grids = token_grids(sides, self.patches)
+        rows = z.split([prod(grid.sides) for grid in grids], dim=-2)
+        return torch.cat([self.mix(row, which, grid) for which, (row, grid) in enumerate(zip(rows, grids))], dim=-2)
+
+    def mix(self, row: Float[Tensor, "*b s d"], which: int, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
+        """The tokens of one of the grids, mixed by its stencil: a sum of shifted copies."""
+        offsets, weights = self.taps(which, grid)
+        field, margins = self.widen(row, offsets, grid)
+        total = 0.0
+        for offset, weight in zip(offsets, weights, strict=True):
+            window = [slice(m + o, m + o + side) for m, o, side in zip(margins, offset, grid.sides, strict=True)]
+            total = total + field[(..., *window, slice(None))] * weight
+        return total.flatten(-1 - len(margins), -2)
+
+    def taps(self, which: int, grid: TokenGrid) -> tuple[list[tuple[int, ...]], Float[Tensor, "k d"]]:
+        """Offsets in tokens of this grid, and the weight at each."""
+        finer = [here / trained for here, trained in zip(grid.extent, self.extents[which], strict=True)]
+        taps = spread_taps(self.reach, tuple(finer))
+        if list(taps.values()) == [[(tap, 1)] for tap in range(self.weight.shape[1])]:
+            return list(taps), self.weight[which]
+        weights = [sum([share * self.weight[which, tap] for tap, share in shares]) for shares in taps.values()]
+        return list(taps), torch.stack(weights)
+
+    def widen(
+        self, row: Float[Tensor, "*b s d"], offsets: list[tuple[int, ...]], grid: TokenGrid
+    ) -> tuple[Tensor, list[int]]:
+        """The field of a row with margins as wide as the offsets reach, and these margins."""
+        field, ndim = row.unflatten(-2, grid.sides), len(grid.sides)
+        margins = [max([abs(offset[axis]) for offset in offsets]) for axis in range(ndim)]
+        for axis, margin in enumerate(margins):
+            field = continue_both_ways(field, axis - ndim - 1, margin, grid.extent[axis], self.periodic)
+        return field, margins
+
+
+def spread_taps(reach: int, ratios: tuple[float, ...]) -> Taps:
+    """A tap k stands k · ratio points away; what falls between points is shared by its neighbours, linearly."""
+    spread = defaultdict(list)
+    for tap, steps in enumerate(product(range(-reach, reach + 1), repeat=len(ratios))):
+        places = [step * ratio for step, ratio in zip(steps, ratios, strict=True)]
+        ends = [[(floor(x), 1 - (x - floor(x))), (floor(x) + 1, x - floor(x))] for x in places]
+        for corner in product(*ends):
+            share = prod([part for _, part in corner])
+            if share:
+                spread[tuple(offset for offset, _ in corner)].append((tap, share))
+    return dict(spread)
+
+
+def continue_both_ways(field: Tensor, axis: int, margin: int, extent: int | float, periodic: bool) -> Tensor:
+    """The field with `margin` more points at both ends of an axis: from its other end if periodic, else its last.
+
+    Only its first `extent` points count: those behind them are replaced too. Where that is no whole number, a period
+    away from a point is a place between two, and the field there is interpolated linearly.
+    """
+    length = field.shape[axis]
+    if not margin:
+        return field
+    if periodic and margin <= length == extent:
+        before, after = field.narrow(axis, length - margin, margin), field.narrow(axis, 0, margin)
+        return torch.cat((before, field, after), dim=axis)
+    index, points = torch.arange(-margin, length + margin, device=field.device), ceil(extent)
+    if not periodic:
+        return field.index_select(axis, index.clamp(0, points - 1))
+    places = index % extent
+    near = places.long()
+    # From the last point to the seam, where the first one stands again, is less than a step.
+    # A tensor comes first in the difference, for exporters to ONNX know it so only.
+    share = (places - near) / near.neg().add(extent).clamp(max=1)
+    share = share.to(field.dtype).view(-1, *[1] * (-1 - axis))
+    return field.index_select(axis, near).lerp(field.index_select(axis, (near + 1) % points), share)
+
+
+# --- Patches of fixed physical size ---------------------------------------------------------------------------------
+
+
+class FineLatent(NamedTuple):
+    """The latent of the coarse grids that a fine one is made of, and how many there are along each axis."""
+
+    coarse: Latent
+    counts: tuple[int, ...]
+
+
+class InterleavedVCNeF(VCNeF):
+    """A VCNeF whose patches keep their physical size on finer grids.
+
+    A grid that is k times as fine as that of training is read as kᴰ interleaved grids of its `sides`, which are samples
+    of one batch. So at the points of the training grid the answer is the one that is given there.
+    """
+
+    def __init__(self, *parts: Any, training_sides: tuple[int, ...], **extras: Any) -> None:
+        super().__init__(*parts, **extras)
+        self.training_sides = training_sides
+
+    def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
+        whole_times = self.training_sides == trained and prod(interleaved(sides, trained)) > 1
+        return super().suits(sides, trained) or whole_times
+
+    def encode(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
+        params: Float[Tensor, "b p"] | None = None,
+    ) -> FineLatent:
+        counts = interleaved(tuple(u0.shape[1:-1]), self.training_sides)
+        return FineLatent(super().encode(*take_apart(u0, grid, params, counts)), counts)
+
+    def query(self, latent: FineLatent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+        t = t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t
+        return together(super().query(latent.coarse, t), latent.counts)
+
+
+def interleaved(sides: tuple[int, ...], coarse: tuple[int, ...]) -> tuple[int, ...]:
+    """How many grids of `coarse` sides make up this one along each axis; one where they do not."""
+    if any(side % few for side, few in zip(sides, coarse, strict=True)):
+        return (1,) * len(sides)
+    return tuple(side // few for side, few in zip(sides, coarse, strict=True))
+
+
+def take_apart(
+    u0: Tensor, grid: Tensor, params: Tensor | None, counts: tuple[int, ...]
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """A question on a fine grid as one on each of its coarse grids."""
+    several = prod(counts)
+    if several == 1:
+        return u0, grid, params
+    grid = grid.expand(*u0.shape[:-1], grid.shape[-1])
+    params = None if params is None else params.repeat_interleave(several, 0)
+    return apart(u0, counts), apart(grid, counts), params
+
+
+def apart(field: Float[Tensor, "b *x c"], counts: tuple[int, ...]) -> Float[Tensor, "_ *y c"]:
+    """The interleaved grids of a field as samples, `counts` along each axis."""
+    axes = range(len(counts))
+    for axis in axes:
+        field = field.unflatten(1 + 2 * axis, (-1, counts[axis]))
+    grids_first = field.permute(0, *(2 + 2 * axis for axis in axes), *(1 + 2 * axis for axis in axes), -1)
+    return grids_first.flatten(0, len(counts))
+
+
+def together(fields: Float[Tensor, "_ t *y c"], counts: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
+    """The inverse of `apart`, of trajectories."""
+    if prod(counts) == 1:
+        return fields
+    order, time = [], 1 + len(counts)
+    for axis in range(len(counts)):
+        order += [time + 1 + axis, 1 + axis]
+    field = fields.unflatten(0, (-1, *counts)).permute(0, time, *order, -1)
+    for axis in range(len(counts)):
+        field = field.flatten(2 + axis, 3 + axis)
+    return field

@@ -1,0 +1,179 @@
+"""The builder of VCNeF: its options, what they default to, and the parts that they stand for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch import nn
+
+from vcnef.checks import check_at_least, check_choice
+from vcnef.models.vcnef import (
+    CoordinateBranch,
+    FourierCoordinates,
+    LinearAttention,
+    LinearCoordinates,
+    ModulationBlock,
+    Nothing,
+    PatchDecoder,
+    PatchEncoder,
+    PointDecoder,
+    PointEncoder,
+    SoftmaxAttention,
+    TransformerBlock,
+    VCNeF,
+)
+from vcnef.models.vcnef_beyond import Clocks, InitialState, InterleavedVCNeF, PeriodicFeatures, Speeds, Stencil
+
+ATTENTION = {"linear": LinearAttention, "softmax": SoftmaxAttention}
+
+SIZES = {
+    1: {"width": 96, "depth": 3, "modulations": 3, "patches": ()},
+    2: {"width": 256, "depth": 1, "modulations": 6, "patches": (4, 16)},
+    3: {"width": 256, "depth": 1, "modulations": 6, "patches": (4, 16)},
+}
+"""The paper's sizes by number of dimensions (its table of hyper-parameters)."""
+
+POINTS_PER_PATCH = {"paper": {1: 1, 2: 1, 3: 2}, "release": {1: 2, 2: 2, 3: 2}}
+"""How many points stand for a patch in its coordinates; the paper's 2D and 3D parameter counts imply different ones."""
+
+ACTIVATIONS = {"relu": partial(nn.ReLU, inplace=True), "gelu": nn.GELU}
+
+
+def vcnef(
+    ndim: int,
+    channels: int,
+    params: int = 0,
+    *,
+    variant: str = "paper",
+    width: int | None = None,
+    heads: int = 8,
+    depth: int | None = None,
+    modulations: int | None = None,
+    patches: tuple[int, ...] | None = None,
+    attention: str = "linear",
+    conditioning: str = "scale",
+    periodic: bool = True,
+    dropout: float = 0.0,
+    frequencies: int = 0,
+    lengths: tuple[float, ...] | None = None,
+    pace: float = 1.0,
+    clocks: int = 0,
+    speeds: Speeds | None = None,
+    local: int = 0,
+    sides: tuple[int, ...] | None = None,
+    activation: str | None = None,
+    change: bool = False,
+) -> VCNeF:
+    """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
+
+    variant: "paper" has the published parameter counts; "release" is what the authors' code computes, with a linear map
+        for the MLP on the coordinates of each modulation block and one MLP shared by the decoders of all patch sizes.
+    depth, modulations: number of transformer blocks on the initial state and of modulation blocks.
+    patches: patch sizes in points of the training grid, e.g. (4, 16); () makes a token of every point, and points may
+        then be scattered.
+    attention: "linear", "softmax", or "none" (ablation).
+    conditioning: "scale", or "scale_shift" (ablation).
+    periodic: how a grid is continued past its edges, by patches that are not whole and by `local`.
+
+    Beyond the paper:
+    sides: those of the training grid, in points. Patches then keep their physical size on grids that are a whole number
+        of times as fine. Left out, or with the release's variant, they are as many points on every grid.
+    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` as the network sees
+        them (1 by default), in place of x.
+    pace: what t is multiplied by before it is encoded. For points, 10 makes a tenth of the horizon as large as the
+        domain, and what happens within it is learnt sooner. Patches have sines of t with up to 5000 radians until the
+        horizon, which tell frames apart but not what is between them; 0.02 leaves 100.
+    clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
+        logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
+    local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
+        length on finer grids, which needs `sides`. N points are taken for the centres of N cells: where they lie on
+        both ends of the domain, its length is off by 1/N at most.
+    activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
+    change: the network gives the change since the initial state, which is added to it.
+    """
+    check_choice("ndim", ndim, SIZES)
+    check_choice("variant", variant, POINTS_PER_PATCH)
+    check_choice("attention", attention, [*ATTENTION, "none"])
+    check_choice("conditioning", conditioning, ["scale", "scale_shift"])
+    check_choice("activation", activation, [None, *ACTIVATIONS])
+    given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
+    width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
+    check_at_least(1, width=width, heads=heads, modulations=modulations)
+    check_at_least(0, depth=depth)
+    check_at_least(0, frequencies=frequencies, clocks=clocks, local=local)
+    patches, lengths = tuple(patches), tuple(lengths or (1.0,) * ndim)
+    speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
+    _check_space(ndim, patches, frequencies, lengths, local, sides)
+    _check_time(params, pace, clocks, speeds)
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
+    release = variant == "release"
+    # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
+    act = ACTIVATIONS[activation or ("gelu" if patches else "relu")]
+
+    def attend() -> nn.Module:
+        return Nothing() if attention == "none" else ATTENTION[attention](width, heads)
+
+    def neighbours() -> nn.Module | None:
+        return Stencil(width, local, sides, patches, periodic=periodic) if local else None
+
+    def modulate() -> ModulationBlock:
+        branch = CoordinateBranch(width, act, nonlinear=not release, residual=bool(patches))
+        shift = conditioning == "scale_shift"
+        return ModulationBlock(width, attend(), branch, act, shift=shift, dropout=dropout, local=neighbours())
+
+    extras = {}
+    if frequencies:
+        extras["features"] = PeriodicFeatures(frequencies, lengths, periodic=periodic)
+    coordinates_count = extras["features"].count if frequencies else ndim
+    inputs = channels + params + coordinates_count
+    if patches:
+        encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
+        coordinates = FourierCoordinates(ndim, width, patches, POINTS_PER_PATCH[variant][ndim], pace)
+        decoder = PatchDecoder(ndim, width, channels, patches, shared_mlp=release)
+    else:
+        encoder = PointEncoder(inputs, width)
+        coordinates = LinearCoordinates(coordinates_count, width, pace)
+        decoder = PointDecoder(width, channels)
+    blocks = [TransformerBlock(width, attend(), act, dropout, neighbours()) for _ in range(depth)]
+    modulation_blocks = [modulate() for _ in range(modulations)]
+    if clocks:
+        extras["clocks"] = Clocks(clocks, width, speeds)
+    if change:
+        extras["start"] = InitialState()
+    model = VCNeF
+    if sides and patches and not release:
+        model, extras["training_sides"] = InterleavedVCNeF, tuple(sides)
+    parts = encoder, coordinates, decoder, [*blocks, nn.LayerNorm(width)], modulation_blocks
+    return model(*parts, (ndim, channels, params), **extras)
+
+
+def _check_space(
+    ndim: int,
+    patches: tuple[int, ...],
+    frequencies: int,
+    lengths: tuple[float, ...],
+    local: int,
+    sides: tuple[int, ...] | None,
+) -> None:
+    if any(size < 2 or size % 2 for size in patches):
+        raise ValueError(f"patches is {patches}; expected even sizes, e.g. (4, 16), or () for points.")
+    if frequencies and (patches or len(lengths) != ndim or min(lengths) <= 0):
+        raise ValueError(
+            f"frequencies is {frequencies} with patches {patches} and lengths {lengths}; expected no patches, "
+            f"whose coordinates have learnt frequencies already, and {ndim} lengths of the domain, all above 0."
+        )
+    if (local and not sides) or ((local or patches) and sides and (len(sides) != ndim or min(sides) < 1)):
+        asked = f"local is {local}" if local else f"patches is {patches}"
+        need = "a stencil needs" if local else "patches need"
+        raise ValueError(f"{asked} with sides {sides}; {need} a regular grid. Give its {ndim} sides in points.")
+
+
+def _check_time(params: int, pace: float, clocks: int, speeds: Speeds) -> None:
+    if not pace > 0:
+        raise ValueError(f"pace is {pace:g}; expected a factor above 0.")
+    if clocks and (not params or len(speeds) != params):
+        raise ValueError(
+            f"clocks is {clocks} with {params} parameters and {len(speeds)} speeds; expected parameters that clocks go "
+            "by, and a speed of each. Leave clocks out where there are none."
+        )
