@@ -5,13 +5,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.autograd import forward_ad
-
-from vcnef.kernels.weights import SWITCH
-from vcnef.nn import linear as module
 from vcnef.nn.attention import LinearAttention
 from vcnef.nn.blocks import TransformerBlock
 from vcnef.nn.linear import FEW, Linear, map_few, positive, positive_map
 from vcnef.nn.norms import ResidualNorm
+
+from vcnef.kernels.weights import SWITCH
+from vcnef.nn import linear as module
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import torch
 
 import vcnef
 from vcnef.accelerate import predict
+from vcnef.accelerate.trajectory import FastVCNeF
 from vcnef.grid import cell_centres
 
 TINY = {
@@ -60,7 +61,7 @@ def test_the_interface(name, ndim, params):
 def test_answers_are_not_in_memory_twice(monkeypatch):
     """No part is kept when the next one is asked for: all of them together are as large as the answer."""
     model, parts = vcnef.build("vcnef", ndim=1, channels=2, **TINY["vcnef"]), []
-    answer = model._answer
+    answer = FastVCNeF._answer
 
     def watched(*given):
         assert not [each for each in parts if each() is not None]
@@ -68,7 +69,7 @@ def test_answers_are_not_in_memory_twice(monkeypatch):
         parts.append(weakref.ref(part))
         return part
 
-    monkeypatch.setattr(model, "_answer", watched)
+    monkeypatch.setattr(FastVCNeF, "_answer", watched)
     predict(model, torch.randn(2, 12, 2), torch.rand(12, 1), torch.rand(7), points_per_chunk=2 * 12)
     assert len(parts) == 7
 

@@ -6,7 +6,6 @@ import torch
 import vcnef
 from vcnef.accelerate import predict
 from vcnef.grid import cell_centres
-from vcnef.nn.coordinates import Line
 
 SIDES = {1: (24,), 2: (32, 16), 3: (16, 16, 16)}
 TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 2}
@@ -53,32 +52,6 @@ def test_prediction_in_chunks_is_the_forward_pass(points_per_chunk):
     torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=points_per_chunk), expected)
     own_t, own_grid = t.expand(3, -1), grid.expand(3, -1, -1)
     torch.testing.assert_close(predict(model, u0, own_grid, own_t, params, points_per_chunk=points_per_chunk), expected)
-
-
-@pytest.mark.parametrize(
-    ("options", "straight"),
-    [
-        ({"variant": "release"}, True),
-        ({"variant": "release", "conditioning": "scale_shift"}, True),
-        ({"variant": "release", "attention": "softmax", "pace": 7.0, "frequencies": 2, "dropout": 0.1}, True),
-        ({"variant": "release", "ndim": 2, "patches": ()}, True),
-        ({"variant": "release", "clocks": 2}, False),
-        ({"variant": "release", "ndim": 2}, False),
-        ({"variant": "paper"}, False),
-    ],
-)
-@pytest.mark.parametrize("own", [False, True])
-def test_without_gradients_a_first_block_that_is_a_line_in_t_is_computed_as_one(options, straight, own):
-    ndim = options.get("ndim", 1)
-    model, (u0, grid, t, params) = tiny(**{"ndim": 1} | options), inputs(ndim)
-    if own:
-        t, grid = torch.rand(2, 3, dtype=torch.float64), torch.stack((grid, grid**2))
-    expected = model(u0, grid, t, params)
-    assert not isinstance(model.encode(u0, grid, params).tokens, Line)
-    with torch.no_grad():
-        assert isinstance(model.encode(u0, grid, params).tokens, Line) == straight
-        torch.testing.assert_close(model(u0, grid, t, params), expected)
-    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=grid.numel()), expected)
 
 
 def test_dropout_that_is_wanted_in_predictions_is_drawn_at_every_time():

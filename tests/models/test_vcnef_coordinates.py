@@ -2,16 +2,9 @@ import pytest
 import torch
 
 from vcnef.grid import cell_centres
-from vcnef.nn.coordinates import (
-    Clocks,
-    Coordinates,
-    FourierCoordinates,
-    LearnableFourier,
-    LinearCoordinates,
-    PeriodicFeatures,
-    sinusoidal,
-)
-from vcnef.nn.modulation import CoordinateBranch
+from vcnef.models.vcnef import FourierCoordinates, LearnableFourier, LinearCoordinates
+from vcnef.models.vcnef_beyond import Clocks, PeriodicFeatures
+from vcnef.nn.layers import sinusoidal
 
 
 def test_linear_coordinates_are_one_linear_layer_on_t_and_x():
@@ -34,23 +27,6 @@ def test_fourier_coordinates_are_a_concatenation(points):
     centre_or_corner = grid[:, 4:8, :4].mean((1, 2)) if points == 1 else grid[:, 4, 0]
     first = encode.fourier[0](centre_or_corner)
     torch.testing.assert_close(space[:, 4, 8 : 8 + first.shape[-1]], first)
-
-
-def test_the_branch_on_sums_is_the_branch_on_joined_coordinates():
-    branch = CoordinateBranch(8, torch.nn.ReLU, nonlinear=True, residual=True).double()
-    coordinates = Coordinates(torch.randn(1, 3, 8, dtype=torch.float64), torch.randn(1, 5, 8, dtype=torch.float64))
-    joined = coordinates.time.unsqueeze(2) + coordinates.space.unsqueeze(1)
-    field = branch.project(branch.lift(joined))
-    expected = field + branch.residual(torch.nn.functional.gelu(field))
-    torch.testing.assert_close(branch(coordinates), expected)
-
-
-@pytest.mark.parametrize("nonlinear", [True, False])
-def test_branches_together_are_each_of_them(nonlinear):
-    branches = [CoordinateBranch(8, torch.nn.GELU, nonlinear=nonlinear, residual=False).double() for _ in range(3)]
-    coordinates = Coordinates(torch.randn(1, 4, 8, dtype=torch.float64), torch.randn(1, 5, 8, dtype=torch.float64))
-    expected = torch.stack([branch(coordinates) for branch in branches])
-    torch.testing.assert_close(CoordinateBranch.together(branches, coordinates), expected)
 
 
 def test_sinusoidal_time_is_the_transformers_encoding():

@@ -5,7 +5,7 @@ import torch
 
 import vcnef
 from vcnef.grid import cell_centres
-from vcnef.nn.coordinates import Clocks
+from vcnef.models.vcnef_beyond import Clocks
 
 OPTIONS = [(1, {}), (1, {"frequencies": 2}), (2, {"width": 32, "patches": (4,)})]
 

@@ -1,4 +1,4 @@
-"""Everything fast, behind one seam: `predict` and `training`, which ask `engine` how to compute a model, and `explain`."""
+"""Everything fast, behind one seam: `predict` and `training` ask `engine` how to compute a model; `explain` says it."""
 
 from vcnef.accelerate.explain import explain
 from vcnef.accelerate.predict import points_in_flight, predict

@@ -6,7 +6,8 @@ All ways to compute a block have the same methods: `transform` for a transformer
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -67,12 +68,17 @@ class ReferenceBlock:
 class LayeredBlock:
     """A block layer by layer. Parts that are not `known` (attention, local, branch) are called as they are."""
 
-    def __init__(self, block: nn.Module, arithmetic: Arithmetic, known: frozenset[str], local: Any) -> None:
+    def __init__(self, block: nn.Module, arithmetic: Arithmetic, known: set[str]) -> None:
         self.block, self.arithmetic, self.known = block, arithmetic, known
-        self.local = local
+        self.local: Callable[[Tensor, Sides], Tensor] | None = None
         kind = type(block.attention) if "attention" in known else None
         self.linear, self.softmax, self.alone = (kind is each for each in (LinearAttention, SoftmaxAttention, Nothing))
-        self.member = membership(block.attention) if self.linear else None
+        self.member: Tensor | None = None
+
+    def prepare(self) -> LayeredBlock:
+        """Ready to attend by itself, which the kernels of a whole block do otherwise."""
+        self.member = membership(self.block.attention) if self.linear else None
+        return self
 
     def transform(self, z: Float[Tensor, "b s d"], sides: Sides) -> Float[Tensor, "b s d"]:
         return self.feed(self.attend(z, sides))

@@ -1,17 +1,16 @@
 """The seam: given a model, an engine that computes what it computes, faster where every part of it is known.
 
-It is asked once, before a prediction or a training run. Parts that are unknown, or known but changed, are called as they
-are (`recognise.py`), and a model that is no VCNeF runs itself. What is decided stands in the engine's `plan`.
+It is asked once, before a prediction or a training run. Parts that are unknown, or known but changed, are called as
+they are (`recognise.py`), and a model that is no VCNeF runs itself. What is decided stands in the engine's `plan`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -54,23 +53,17 @@ MOST_CHANNELS = 8
 """Of a decoder that trains as a kernel."""
 
 
-class Engine(Protocol):
-    """What `predict` asks; `half` is the type of the operands, or None in single precision."""
-
-    plan: dict[str, str]
-    half: torch.dtype | None
-
-    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> Any: ...
-
-    def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Tensor]: ...
-
-
 class Reference:
     """The model itself."""
 
+    half = None
+
     def __init__(self, model: TrajectoryModel, why: str) -> None:
-        self.plan, self.half = {"model": f"reference: {why}"}, None
+        self.plan = {"model": f"reference: {why}"}
         self.encode, self.query_in_parts = model.encode, model.query_in_parts
+
+
+Engine = FastVCNeF | Reference
 
 
 @dataclass(frozen=True)
@@ -100,12 +93,12 @@ def inference_engine(model: TrajectoryModel, device: torch.device, precision: st
 
 def training_engine(
     model: TrajectoryModel, device: torch.device, half: torch.dtype | None, *, compiled: bool
-) -> FastVCNeF | Reference:
+) -> Engine:
     """The engine of a training run; `half` is what autocasting chooses."""
     return _engine(model, Setting(device, half, training=True, compiled=compiled))
 
 
-def _engine(model: TrajectoryModel, setting: Setting) -> FastVCNeF | Reference:
+def _engine(model: TrajectoryModel, setting: Setting) -> Engine:
     why = _obstacle_of_model(model, setting)
     engine = Reference(model, why) if why else _build(model, setting)
     _log_once("; ".join(f"{part}: {how}" for part, how in engine.plan.items()))
@@ -132,12 +125,7 @@ def _obstacle_of_model(model: TrajectoryModel, setting: Setting) -> str | None:
 
 def _build(model: VCNeF, setting: Setting) -> FastVCNeF:
     builder = _Builder(model, setting)
-    parts = builder.parts()
-    autocast = setting.half is not None and not setting.training
-    context = partial(torch.autocast, setting.device.type, setting.half) if autocast else nullcontext
-    engine = FastVCNeF(model, parts, context)
-    engine.plan, engine.half = builder.plan, setting.half
-    return engine
+    return FastVCNeF(model, builder.parts(), builder.plan, setting.half)
 
 
 class _Builder:
@@ -146,7 +134,8 @@ class _Builder:
     def __init__(self, model: VCNeF, setting: Setting) -> None:
         self.model, self.setting = model, setting
         self.plan: dict[str, str] = {}
-        width = model.coordinates.encode_time(torch.zeros(1, 1).to(_like(model))).shape[-1]
+        norms = [norm for block in model.modulations for norm in block.children() if type(norm) is nn.LayerNorm]
+        width = max([norm.normalized_shape[-1] for norm in norms], default=0)
         self.no_kernels = "single precision"
         if setting.half is not None:
             self.no_kernels = obstacle(setting.device, torch.float32, width, widest=WIDEST_NORM)
@@ -155,23 +144,23 @@ class _Builder:
     def parts(self) -> Parts:
         model = self.model
         *blocks, norm = model.blocks
+        encoder, coordinates = self.encoder(), self.coordinates()
         transforms = [self.block(f"blocks.{k}", each, TransformerBlock) for k, each in enumerate(blocks)]
+        last_norm = self.last_norm(norm)
         modulations = [
             self.block(f"modulations.{k}", each, ModulationBlock) for k, each in enumerate(model.modulations)
         ]
-        encode_space, encode_time = self.coordinates()
         decoder = self.decoder()
         return Parts(
-            encoder=self.encoder(),
-            encode_space=encode_space,
-            encode_time=encode_time,
-            blocks=transforms,
-            norm=self.last_norm(norm),
-            modulations=modulations,
-            decoder=decoder,
+            encoder,
+            *coordinates,
+            transforms,
+            last_norm,
+            modulations,
+            decoder,
             line=self.is_line(modulations[0]),
             branches_at_once=self.branches_at_once(modulations),
-            decodes_last=_is_packed(modulations[-1]) and hasattr(decoder, "weights"),
+            decodes_last=hasattr(modulations[-1], "weights") and hasattr(decoder, "weights"),
         )
 
     def block(self, name: str, block: nn.Module, kind: type[nn.Module]) -> Any:
@@ -189,12 +178,12 @@ class _Builder:
                     known.add(part)
                 else:
                     self.plan[f"{name}.{part}"] = f"reference: {found}"
-        layered = LayeredBlock(block, self.arithmetic, frozenset(known), None)
+        layered = LayeredBlock(block, self.arithmetic, known)
         why_not_whole = self.obstacle_of_block(layered)
         layered.local = self.local(block, known, packed=not self.setting.training and why_not_whole is None)
         if why_not_whole is not None:
             self.plan[name] = f"layer by layer, {self.how()}" + ("" if self.no_kernels else f": {why_not_whole}")
-            return layered
+            return layered.prepare()
         from vcnef.accelerate.gpu import PackedBlock, TrainedBlock
 
         self.plan[name] = f"fused kernels, {self.how()}"
@@ -210,7 +199,7 @@ class _Builder:
             return "kernels of whole layers are for linear attention"
         if type(getattr(block, "shift", Nothing())) is not Nothing:
             return "kernels of whole layers have no shift"
-        norms = [getattr(block, name) for name in ("attention_norm", "modulation_norm", "mlp_norm") if hasattr(block, name)]
+        norms = [child for child in block.children() if type(child) is nn.LayerNorm]
         if len({norm.eps for norm in norms}) > 1:
             return "its norms differ in eps"
         heads = block.attention.heads if layered.linear else 1
@@ -326,10 +315,6 @@ CHILDREN = {
     "branch": (CoordinateBranch,),
 }
 """Parts of a block that are asked about on their own, and the types that are known there."""
-
-
-def _is_packed(block: Any) -> bool:
-    return hasattr(block, "weights")
 
 
 def _like(model: nn.Module) -> Tensor:

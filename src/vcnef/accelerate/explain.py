@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from vcnef.accelerate.engine import inference_engine, training_engine
 from vcnef.accelerate.numbers import HALF
 from vcnef.models.interface import TrajectoryModel

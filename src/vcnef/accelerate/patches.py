@@ -33,8 +33,8 @@ def encode_patches(
     return torch.cat(tokens, dim=1)
 
 
-def _cells(inputs: Float[Tensor, "b *x i"], size: int) -> Float[Tensor, "b s cells i"]:
-    """Patches in a row, the cells of each, and all inputs of a cell as the first convolution takes them."""
+def _cells(inputs: Float[Tensor, "b *x i"], size: int) -> Float[Tensor, "b s cells points_i"]:
+    """Patches in a row, the cells of each, and all inputs of a cell's points as the first convolution takes them."""
     ndim = inputs.ndim - 2
     axes = range(ndim)
     for axis in axes:

@@ -1,7 +1,7 @@
 """Whether the fast code knows a part of a model: it is of exactly a known type, and nothing about it was changed.
 
-Anything else is called as it is. So a subclass, an overridden method, a hook, a parametrization or a module put in place
-of another is never silently replaced by the original.
+Anything else is called as it is. So a subclass, an overridden method, a hook, a parametrization or a module put in
+place of another is never silently replaced by the original.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable
 from inspect import isclass, isfunction
 from types import ModuleType
+from typing import Any
 
 from torch import nn
 from torch.nn.modules import module as torch_module
@@ -108,12 +109,12 @@ def change_in(part: nn.Module, kinds: Iterable[type[nn.Module]], *, leave_out: I
     `leave_out` names children that are asked about on their own.
     """
     if type(part) not in kinds:
-        return f"it is a {type(part).__name__}"
+        return f"its type is {type(part).__name__}"
     found = _own_change(part)
     if found is not None:
         return found
-    for name, child in part.named_children():
-        if name not in leave_out:
+    for name, child in part._modules.items():
+        if name not in leave_out and child is not None:
             found = change_in(child, KNOWN)
             if found is not None:
                 return f"{name}: {found}"
@@ -124,6 +125,10 @@ def change_everywhere() -> str | None:
     """What is different for all models of this process, or None."""
     if any(getattr(torch_module, name) for name in GLOBAL_HOOKS):
         return "hooks for all modules are registered"
+    for base, methods in WRITTEN.items():
+        for name, function in _callables(base).items():
+            if methods.get(name) is not function:
+                return f"{base.__name__}.{name} was replaced"
     for source in SOURCES:
         name = _replaced_function(source)
         if name is not None:
@@ -133,33 +138,43 @@ def change_everywhere() -> str | None:
 
 def _own_change(part: nn.Module) -> str | None:
     kind = type(part)
-    if any(getattr(part, name) for name in HOOKS):
-        return "it has hooks"
-    overridden = [name for name in vars(part) if callable(getattr(kind, name, None))]
-    overridden += _replaced_methods(kind)
-    if overridden:
-        return f"its {overridden[0]} was replaced"
-    if not KNOWN[kind](part):
-        return f"this {kind.__name__} is set up otherwise"
-    return None
-
-
-def _replaced_methods(kind: type[nn.Module]) -> list[str]:
-    """Methods that somebody has put into a class: a function says in which class it was written."""
-    replaced = []
-    for base in kind.__mro__:
-        ours = base.__module__.startswith("vcnef.")
-        for name, value in vars(base).items():
-            looked_at = ours or (name == "forward" and base is not nn.Module)
-            if looked_at and callable(value) and not isclass(value):
-                written = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
-                if written != (base.__module__, f"{base.__qualname__}.{name}"):
-                    replaced.append(name)
-    return replaced
+    state = part.__dict__
+    for name in HOOKS:
+        if state[name]:
+            return "it has hooks"
+    replaced = METHODS[kind].intersection(state)
+    if replaced:
+        return f"its {min(replaced)} was replaced"
+    return None if KNOWN[kind](part) else f"this {kind.__name__} is set up otherwise"
 
 
 def _replaced_function(source: ModuleType) -> str | None:
     for name, value in vars(source).items():
-        if isfunction(value) and value.__module__.split(".")[0] not in LIBRARIES:
+        if isfunction(value) and value.__module__.split(".", 1)[0] not in LIBRARIES:
             return name
     return None
+
+
+def _callables(base: type) -> dict[str, Any]:
+    return {name: value for name, value in vars(base).items() if callable(value) and not isclass(value)}
+
+
+def _methods_as_written(base: type) -> dict[str, Any]:
+    """The methods of a class, but for those that somebody has put there: a function says where it was written."""
+    methods = {}
+    for name, value in _callables(base).items():
+        where = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        if where == (base.__module__, f"{base.__qualname__}.{name}"):
+            methods[name] = value
+    return methods
+
+
+def _bases(kind: type[nn.Module]) -> list[type]:
+    return [base for base in kind.__mro__ if issubclass(base, nn.Module) and base is not nn.Module]
+
+
+METHODS = {kind: {name for name in dir(kind) if callable(getattr(kind, name))} for kind in KNOWN}
+"""The names of each type's methods, none of which may stand in an instance."""
+
+WRITTEN = {base: _methods_as_written(base) for kind in KNOWN for base in _bases(kind)}
+"""The methods of the known types and of their bases, as they were when this module was imported."""

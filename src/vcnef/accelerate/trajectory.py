@@ -11,11 +11,12 @@ How each part is computed was decided before (`engine.py`); this file only puts 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -60,9 +61,9 @@ class FastLatent(NamedTuple):
 class FastVCNeF:
     """An engine: `forward` for training, `encode` and `query_in_parts` for prediction."""
 
-    def __init__(self, model: VCNeF, parts: Parts, context: Callable[[], AbstractContextManager]) -> None:
-        """`context` is entered around `encode` and `query_in_parts`: it sets the numbers that are multiplied."""
-        self.model, self.parts, self.context = model, parts, context
+    def __init__(self, model: VCNeF, parts: Parts, plan: dict[str, str], half: torch.dtype | None) -> None:
+        """`plan` says of each part how it is computed; `half` is the type of operands in half precision, if any."""
+        self.model, self.parts, self.plan, self.half = model, parts, plan, half
         self.has_clocks = type(model.clocks) is not Nothing
         self.has_start = type(model.start) is not Nothing
 
@@ -78,7 +79,7 @@ class FastVCNeF:
         return self._answer(latent, self._fields(latent, t))
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> FastLatent:
-        with self.context():
+        with self.precision(u0):
             return self._encode(u0, grid, params)
 
     def query_in_parts(self, latent: FastLatent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
@@ -86,17 +87,21 @@ class FastVCNeF:
         shared = t.ndim == 1 and len(latent.space) == 1 and not self.has_clocks
         if not shared:
             for chunk in t.split(times, dim=-1):
-                with self.context():
-                    part = self._answer(latent, self._fields(latent, chunk))
-                yield part
+                yield self._part(latent, self._fields(latent, chunk))
             return
         for chunk in t.split(times * max(1, len(latent.u0) // SHARED_SHARE)):
-            with self.context():
+            with self.precision(chunk):
                 fields = list(self._fields(latent, chunk))
             for first in range(0, len(chunk), times):
-                with self.context():
-                    part = self._answer(latent, iter([field[:, first : first + times] for field in fields]))
-                yield part
+                yield self._part(latent, iter([field[:, first : first + times] for field in fields]))
+
+    def _part(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b part *x c"]:
+        with self.precision(latent.u0):
+            return self._answer(latent, fields)
+
+    def precision(self, x: Tensor) -> AbstractContextManager:
+        """Autocasting to `half` on the device of `x`, around a prediction; in training, it is on already."""
+        return nullcontext() if self.half is None else torch.autocast(x.device.type, self.half)
 
     def _encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> FastLatent:
         model, parts = self.model, self.parts
@@ -135,10 +140,8 @@ class FastVCNeF:
     def _answer(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b t *x c"]:
         parts, sides = self.parts, tuple(latent.u0.shape[1:-1])
         first, *others = parts.modulations
-        if parts.line:
-            z = follow_line(first, latent.first, next(fields))
-        else:
-            z = first.finish(latent.first, next(fields))
+        field = next(fields)
+        z = follow_line(first, latent.first, field) if parts.line else first.finish(latent.first, field)
         last = others.pop() if parts.decodes_last and others else None
         for modulation in others:
             z = modulation.apply(z, next(fields), sides)

@@ -1,6 +1,6 @@
 """VCNeF as the paper states it: vectorized conditional neural fields (Hagnberger et al., ICML 2024), section 4.
 
-Z⁽⁰⁾ = encoder(u₀ ‖ X ‖ p),  Z⁽ⁿ⁺¹⁾ = Transformer_Block(Z⁽ⁿ⁾),  Z⁽ᵐ⁺¹⁾ = Modulation_Block(C, Z⁽ᵐ⁾),  u(t, X) = decoder(Z)
+Z⁽⁰⁾ = encoder(u₀ ‖ X ‖ p), Z⁽ⁿ⁺¹⁾ = Transformer_Block(Z⁽ⁿ⁾), Z⁽ᵐ⁺¹⁾ = Modulation_Block(C, Z⁽ᵐ⁾), u(t, X) = decoder(Z)
 
 The paper's symbols and ours: u(0, X) `u0`, X `grid`, p `params`, t `t`; Z `z` are the tokens, C `c` the features of the
 coordinates. Letters in shapes: b samples, t query times, *x points, s tokens, d width, h heads of e features.
@@ -186,9 +186,7 @@ class ModulationBlock(nn.Module):
         z = self.modulation_norm(z + self.modulate(z, c))
         return self.mlp_norm(z + self.dropout(self.mlp(z)))
 
-    def modulate(
-        self, z: Float[Tensor, "b t_or_1 s d"], c: Float[Tensor, "b_or_1 t s d"]
-    ) -> Float[Tensor, "b t s d"]:
+    def modulate(self, z: Float[Tensor, "b t_or_1 s d"], c: Float[Tensor, "b_or_1 t s d"]) -> Float[Tensor, "b t s d"]:
         """W (σ(W' z) ∘ MLP(C)), with the shift added inside the bracket where there is one."""
         return self.out(sigma(self.scale(z)) * self.branch(c) + self.shift(z))
 

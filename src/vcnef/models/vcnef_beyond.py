@@ -1,4 +1,4 @@
-"""What goes beyond the paper, as parts that a VCNeF is given: periodic features, clocks, stencils, interleaved grids."""
+"""What goes beyond the paper, as parts of a VCNeF: periodic features, clocks, stencils, interleaved grids."""
 
 from __future__ import annotations
 
@@ -96,9 +96,7 @@ def token_grids(sides: tuple[int, ...], patches: tuple[int, ...]) -> list[TokenG
     if not patches:
         return [TokenGrid(sides, sides)]
     whole = whole_sides(sides, patches)
-    return [
-        TokenGrid(tuple(side // size for side in whole), tuple(side / size for side in sides)) for size in patches
-    ]
+    return [TokenGrid(tuple(side // size for side in whole), tuple(side / size for side in sides)) for size in patches]
 
 
 class Stencil(nn.Module):
@@ -122,7 +120,8 @@ class Stencil(nn.Module):
     def forward(self, z: Float[Tensor, "*b s d"], sides: tuple[int, ...]) -> Float[Tensor, "*b s d"]:
         grids = token_grids(sides, self.patches)
         rows = z.split([prod(grid.sides) for grid in grids], dim=-2)
-        return torch.cat([self.mix(row, which, grid) for which, (row, grid) in enumerate(zip(rows, grids))], dim=-2)
+        mixed = [self.mix(row, which, grid) for which, row, grid in zip(range(len(grids)), rows, grids, strict=True)]
+        return torch.cat(mixed, dim=-2)
 
     def mix(self, row: Float[Tensor, "*b s d"], which: int, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
         """The tokens of one of the grids, mixed by its stencil: a sum of shifted copies."""

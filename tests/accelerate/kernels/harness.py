@@ -1,6 +1,5 @@
 """Fast implementations against their baselines, on the examples of an operation."""
 
-from dataclasses import replace
 from inspect import signature
 
 import torch
@@ -67,7 +66,3 @@ def check(operation, sizes):
     for example in operation.examples(sizes):
         found = disagreement(example, sizes.dtype)
         assert found < operation.tolerance[sizes.dtype], (example.label, sizes, found)
-
-
-def in_types(sizes, *dtypes):
-    return [replace(sizes, dtype=dtype) for dtype in dtypes]

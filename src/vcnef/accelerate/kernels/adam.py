@@ -10,6 +10,7 @@ takes all of a matrix: 170 µs for the hundred weights of a small model on an H2
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import chain
 from math import log2
 from typing import no_type_check
 
@@ -25,9 +26,7 @@ from vcnef.accelerate.kernels.requirements import SWITCH, lack, switched_off
 BLOCK = 1024
 """Numbers of a program."""
 
-
 WARPS = 4
-
 
 State = tuple[Tensor, Tensor, Tensor, Tensor]
 """A weight w, its m and v, and the number n of its steps."""
@@ -54,8 +53,8 @@ def obstacle_of_all(weights: Sequence[Tensor]) -> str | None:
 
 
 def chunk(states: Sequence[tuple[Tensor, ...]]) -> Int[Tensor, "chunks 6"]:
-    """Of each weight w, m, v and n in chunks: where in memory the numbers of each are, which are the chunk's own in the
-    vector of all gradients, and how many there are."""
+    """The numbers of all weights in chunks. A row has the addresses of a chunk's w, m and v and of its n, its place in
+    the vector of all gradients, and its length."""
     rows, first = [], 0
     for weight, mean, square, count in states:
         size = weight.numel() * (2 if weight.is_complex() else 1)
@@ -76,7 +75,7 @@ def update(
     *,
     decoupled: bool,
 ) -> None:
-    """Weights and moments move; the counts are those of this step. The rate may live on the device."""
+    """Change weights and moments in place; the counts n already include this step. The rate may be on the device."""
     with torch.cuda.device_of(gradients):
         adam_kernel[(len(chunks),)](
             *(chunks, gradients, rate, eps, decay),
@@ -136,10 +135,10 @@ def step(
     decay: float,
     decoupled: bool,
 ) -> list[Tensor]:
-    """`update` of states whose chunks are not kept: the new weights, which are the old tensors."""
+    """`update` for states whose chunks are not kept. Returns their w, m and v, changed in place."""
     flat = [(torch.view_as_real(each) if each.is_complex() else each).flatten() for each in gradients]
     update(chunk(states), torch.cat(flat), rate, betas, eps, decay, decoupled=decoupled)
-    return [tensor for state in states for tensor in state[:3]]
+    return list(chain.from_iterable(state[:3] for state in states))
 
 
 def step_baseline(

@@ -10,8 +10,8 @@ The same code is right without optimisation, and by 12.9 and 13.0 with it."""
 
 
 def avoid_broken() -> None:
-    """Let Triton use its newer assembler, the one for Blackwell, where the other is broken; a choice of the user's
-    (`TRITON_PTXAS_PATH`) stands."""
+    """Let Triton use its newer assembler, the one for Blackwell, where the default one is broken; a choice of the
+    user's (`TRITON_PTXAS_PATH`) stands."""
     from triton import knobs
 
     if "TRITON_PTXAS_PATH" not in os.environ and knobs.nvidia.ptxas.version in MISCOMPILES:

@@ -80,7 +80,6 @@ def attention(
 def _attention(
     tokens: Tensor, extra: Tensor | None, weights: list[Tensor], packed: list[Tensor], heads: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-
     found = _empty_attention(tokens, extra, weights, packed, heads)
     out, standard, inverse, normalised, normaliser, gram_and_state, mixing, key_mean = found
     query, key, value, join, norm = affine(weights, packed)

@@ -1,4 +1,4 @@
-"""Work that the GPU does beside the kernels that others wait for."""
+"""A second stream for the gradients of weights, which nothing waits for until a layer's backward pass is done."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Found = TypeVar("Found")
 
 
 class Beside:
-    """What a layer's weights learn, on a stream of its own: nothing else waits for it until the layer is done.
+    """Calls functions on a second stream, so that what follows on the main stream does not wait for them.
 
         with Beside(grad) as beside:
-            learnt = beside(function, *given)
+            found = beside(function, *given)
 
-    `function` finds all that has been asked for so far, and `learnt` may be used at the end of the block. Whatever is
-    given and found stays in memory until then: what a kernel still reads would go to whoever asks for memory next.
+    `function` starts after all that was launched on the main stream before it; `found` may be used after the block.
+    Inputs and results stay in memory until then: memory that a kernel still reads would otherwise be given away.
     Without a GPU it is a plain call.
     """
 
@@ -48,5 +48,5 @@ class Beside:
 
 @cache
 def _beside(main: torch.cuda.Stream) -> torch.cuda.Stream:
-    """One for each: what was found on it is given back to it, and made use of again after it has waited for its own."""
+    """One for each main stream: memory freed on it is used again by it alone, after it has waited for the main one."""
     return torch.cuda.Stream(main.device)

@@ -237,7 +237,7 @@ def pack_decoder(sizes: Sizes, learnt: Sequence[Tensor]) -> DecoderWeights:
 
 
 def decoder_examples(sizes: Sizes) -> Iterator[Example]:
-    for channels in (1, sizes.channels):
+    for channels in sorted({1, sizes.channels}):
         weights = draw_decoder(sizes, channels)
         yield Example(f"to {channels} channels", [sizes.tokens()], weights, lambda x, *w: (x, list(w), EPS))
 

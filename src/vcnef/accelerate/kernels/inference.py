@@ -52,7 +52,7 @@ APPLY_TILINGS = (
     Tiling(128, 64, 8, 3),
     Tiling(64, 64, 4, 2),
 )
-
+"""The tilings worth trying, the one in use first."""
 
 MODULATE_TILINGS = (
     Tiling(128, 32, 8, 3, 128),
@@ -108,7 +108,7 @@ def modulate(
     weights: BlockWeights,
     tiling: Tiling | None = None,
 ) -> Float[Tensor, "b t s d"]:
-    """The part of a block after attention and scale, in the operands' type."""
+    """The part of a block after attention and scale, in the operands' type; `scale` is F."""
     return _launch(attended, None, scale, None, field, weights, tiling)
 
 
@@ -177,7 +177,7 @@ def attend_kernel(
     tokens, mixing, key_mean, extra, attended, factor, query, heads, join_bias, attention_norm, scale, points, eps,
     HEADS: tl.constexpr, D: tl.constexpr, BLOCK_S: tl.constexpr,
 ):  # fmt: skip
-    """One program per sample, time and tile of tokens: Y and F of a block whose times are still one."""
+    """One program per sample, time and tile of tokens; Y and F of the first block, which has one time."""
     row, first = own_tile(points, BLOCK_S)
     point = first + tl.arange(0, BLOCK_S)
     feature = columns(D)
@@ -347,17 +347,15 @@ def modulate_examples(sizes: Sizes) -> Iterator[Example]:
 
 def apply_examples(sizes: Sizes) -> Iterator[Example]:
     data, learnt = _mixed(sizes)
-    data, decoder = [*data, sizes.modulating_field()], draw_decoder(sizes, sizes.channels)
-    split = len(learnt)
+    data.append(sizes.modulating_field())
     yield Example("alone", data, learnt, lambda x, m, k, field, *w: (x, m, k, field, pack_block(sizes, w)))
-    yield Example(
-        "with extra and a decoder",
-        [*data, sizes.tokens().to(sizes.between)],
-        [*learnt, *decoder],
-        lambda x, m, k, field, extra, *w: (
-            *(x, m, k, field, pack_block(sizes, w[:split]), extra, pack_decoder(sizes, w[split:])),
-        ),
-    )
+    count, decoder = len(learnt), draw_decoder(sizes, sizes.channels)
+
+    def arrange(x: Tensor, m: Tensor, k: Tensor, field: Tensor, extra: Tensor, *w: Tensor) -> tuple:
+        return x, m, k, field, pack_block(sizes, w[:count]), extra, pack_decoder(sizes, w[count:])
+
+    data = [*data, sizes.tokens().to(sizes.between)]
+    yield Example("with extra and a decoder", data, [*learnt, *decoder], arrange)
 
 
 APPLY = Operation(

@@ -57,8 +57,8 @@ def launch_in_turn(kernel: Any, tiles: int, *given: Any, **sizes: Any) -> None:
 
 
 def launch_fetching(kernel: Any, programs: int, *given: Any, **sizes: Any) -> None:
-    """As `launch` does, where programs fetch tiles for others, which begin when these are done: as many further on as
-    there are multiprocessors."""
+    """As `launch`, where a program also has a tile fetched into the cache for one that starts later: as many tiles
+    further on as there are multiprocessors."""
     launch(kernel, programs, *given, _multiprocessors(given[0].device), **sizes)
 
 

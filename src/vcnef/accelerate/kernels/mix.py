@@ -8,6 +8,7 @@ k̄ and M are means where the attention has sums: the quotient is the same, and 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import no_type_check
 
 import torch
@@ -38,6 +39,7 @@ from vcnef.accelerate.kernels.requirements import obstacle
 from vcnef.accelerate.kernels.weights import BlockWeights, Tiling, first_for, padded
 
 MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 8, 2, 128), Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 2))
+"""The tilings worth trying, the one in use first."""
 
 
 def mix(
@@ -107,21 +109,21 @@ def mix_baseline(
     return mixing.to(weights.operands), key_mean
 
 
-BLOCK = ("query", "key", "value", "join", "scale", "out", "widen", "narrow")
-NORMS = ("attention_norm", "modulation_norm", "mlp_norm")
+BLOCK_MAPS = ("query", "key", "value", "join", "scale", "out", "widen", "narrow")
+BLOCK_NORMS = ("attention_norm", "modulation_norm", "mlp_norm")
 
 
 def draw_block(sizes: Sizes) -> list[Tensor]:
     """What a modulation block has learnt, as `pack_block` takes it."""
     width = sizes.width
-    maps = [sizes.square() for _ in BLOCK[:-2]]
+    maps = [sizes.square() for _ in BLOCK_MAPS[:-2]]
     maps += [sizes.linear(width, 4 * width), sizes.linear(4 * width, width)]
-    maps += [sizes.norm() for _ in NORMS]
-    return [tensor for pair in maps for tensor in pair]
+    maps += [sizes.norm() for _ in BLOCK_NORMS]
+    return list(chain.from_iterable(maps))
 
 
 def pack_block(sizes: Sizes, learnt: Sequence[Tensor]) -> BlockWeights:
-    parts = dict(zip((*BLOCK, *NORMS), zip(learnt[::2], learnt[1::2], strict=True), strict=True))
+    parts = dict(zip((*BLOCK_MAPS, *BLOCK_NORMS), zip(learnt[::2], learnt[1::2], strict=True), strict=True))
     return BlockWeights.pack(sizes.dtype, heads=sizes.heads, activation=sizes.activation, eps=EPS, **parts)
 
 

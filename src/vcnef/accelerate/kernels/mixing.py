@@ -29,7 +29,6 @@ from vcnef.accelerate.kernels.weights import Affine
 WIDEST = 256
 """Width up to which the weights of a head and two tiles find room on chip."""
 
-
 HEADS = (16, 32, 64)
 """Features of a head: as many as tensor cores take, and no more than a tile has rows."""
 

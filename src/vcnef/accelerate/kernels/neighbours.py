@@ -30,17 +30,14 @@ from vcnef.accelerate.kernels.weights import Tiling
 IN_FLIGHT = 64 * 96 * 7
 """Numbers that a program of four warps loads before it adds them up: more would not stay in registers."""
 
-
 FEATURES = 32
 """Of a program that sums the gradients of weights: those of all taps stay in registers."""
-
 
 PIECE = 512
 """Tokens of such a program."""
 
-
 SIZES = ["points", "first", "planes", "lines", "length"]
-"""Other ones do not want another kernel."""
+"""Arguments whose values do not make another compilation of a kernel."""
 
 
 def obstacle(
@@ -62,7 +59,7 @@ def inference_obstacle(device: torch.device, dtype: torch.dtype, width: int, tap
 def mix_neighbours(
     tokens: Float[Tensor, "*b s d"], stencils: Sequence[Stencil], operands: torch.dtype
 ) -> Float[Tensor, "*b s d"]:
-    """In the operands' type, summed in fp32; the stencils are those of the grids whose tokens stand in one row."""
+    """One stencil per grid in a row; the result is in the type `operands`, summed in fp32."""
     points, width = tokens.shape[-2:]
     tokens = tokens.contiguous()
     out = torch.empty_like(tokens, dtype=operands)
@@ -82,7 +79,7 @@ def mix_neighbours(
 
 
 def local_tiling(taps: int, width: int) -> Tiling:
-    """Fewer tokens of more features and taps, but from 8 to 64."""
+    """From 8 to 64 tokens, the fewer the more features and taps there are."""
     fit = IN_FLIGHT // (taps * width)
     return Tiling(1 << min(max(fit.bit_length() - 1, 3), 6), 0, 4, 1)
 
@@ -110,7 +107,7 @@ def mix_neighbours_kernel(
 @triton.jit
 @no_type_check
 def neighbour(point, offset, planes, lines, length, PERIODIC: tl.constexpr):
-    """The places on the grid that are so far away from these."""
+    """The places on the grid at this offset from the given ones."""
     plane = moved(point // (lines * length), tl.load(offset), planes, PERIODIC)
     line = moved(point // length % lines, tl.load(offset + 1), lines, PERIODIC)
     return (plane * lines + line) * length + moved(point % length, tl.load(offset + 2), length, PERIODIC)
@@ -127,10 +124,14 @@ def moved(place, offset, side, PERIODIC: tl.constexpr):
 
 
 def neighbours(tokens: Float[Tensor, "*b s d"], stencils: Sequence[Stencil]) -> Float[Tensor, "*b s d"]:
-    """By the stencils of the grids whose tokens stand in one row."""
+    """One stencil per grid in a row; all are periodic."""
     volumes = [each.in_volume() for each in stencils]
-    offsets = [step for each in volumes for offset in each.offsets for step in offset]
-    sides, taps = [side for each in volumes for side in each.sides], [len(each.offsets) for each in volumes]
+    offsets, sides, taps = [], [], []
+    for each in volumes:
+        for offset in each.offsets:
+            offsets.extend(offset)
+        sides.extend(each.sides)
+        taps.append(len(each.offsets))
     return _neighbours(tokens.contiguous(), torch.cat([each.weight for each in volumes]), offsets, sides, taps)
 
 

@@ -24,9 +24,8 @@ avoid_broken()
 TILING = Tiling(64, 0, 8, 2)
 """Columns at a time."""
 
-
 MOST_ROWS = 128
-"""All rows of S stay in registers."""
+"""Of a matrix: all rows of S stay in registers."""
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, width: int) -> str | None:
