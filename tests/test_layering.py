@@ -8,7 +8,7 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest", "timing", "spelling", "checks", "whole", "processor"}
+GROUND = {"problem", "grid", "device", "suggest", "timing", "spelling", "checks", "whole"}
 
 MAY_USE = {
     "problem": set(),
@@ -19,16 +19,15 @@ MAY_USE = {
     "spelling": set(),
     "checks": set(),
     "whole": set(),
-    "processor": set(),
-    "nn": {"kernels"},
-    "kernels": set(),
+    "nn": set(),
     "pde": set(),
     "metrics": set(),
-    "models": {"nn", "kernels"},
+    "models": {"nn"},
+    "accelerate": {"models", "nn"},
     "data": {"pde"},
-    "surrogate": {"models", "data"},
-    "training": {"kernels", "models", "data", "metrics", "pde", "surrogate"},
-    "evaluation": {"models", "data", "metrics", "pde", "surrogate", "packaged"},
+    "surrogate": {"models", "accelerate", "data"},
+    "training": {"models", "accelerate", "data", "metrics", "pde", "surrogate"},
+    "evaluation": {"models", "accelerate", "data", "metrics", "pde", "surrogate", "packaged"},
     "plots": set(),
     "report": {"plots"},
     "explorer": {"surrogate", "pde", "metrics"},

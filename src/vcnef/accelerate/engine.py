@@ -7,7 +7,7 @@ they are (`recognise.py`), and a model that is no VCNeF runs itself. What is dec
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -58,9 +58,14 @@ class Reference:
 
     half = None
 
-    def __init__(self, model: TrajectoryModel, why: str) -> None:
-        self.plan = {"model": f"reference: {why}"}
-        self.encode, self.query_in_parts = model.encode, model.query_in_parts
+    def __init__(self, model: nn.Module, why: str) -> None:
+        self.model, self.plan = model, {"model": f"reference: {why}"}
+
+    def encode(self, *question: Tensor | None) -> Any:
+        return self.model.encode(*question)
+
+    def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
+        return self.model.query_in_parts(latent, t, times)
 
 
 Engine = FastVCNeF | Reference
@@ -92,13 +97,13 @@ def inference_engine(model: TrajectoryModel, device: torch.device, precision: st
 
 
 def training_engine(
-    model: TrajectoryModel, device: torch.device, half: torch.dtype | None, *, compiled: bool
+    model: nn.Module, device: torch.device, half: torch.dtype | None, *, compiled: bool
 ) -> Engine:
-    """The engine of a training run; `half` is what autocasting chooses."""
+    """The engine of a training run, also of a single step of a model that steps; `half` is what autocasting chooses."""
     return _engine(model, Setting(device, half, training=True, compiled=compiled))
 
 
-def _engine(model: TrajectoryModel, setting: Setting) -> Engine:
+def _engine(model: nn.Module, setting: Setting) -> Engine:
     why = _obstacle_of_model(model, setting)
     engine = Reference(model, why) if why else _build(model, setting)
     _log_once("; ".join(f"{part}: {how}" for part, how in engine.plan.items()))
@@ -110,7 +115,7 @@ def _log_once(plan: str) -> None:
     log.info("How the parts of the model run: %s.", plan)
 
 
-def _obstacle_of_model(model: TrajectoryModel, setting: Setting) -> str | None:
+def _obstacle_of_model(model: nn.Module, setting: Setting) -> str | None:
     """Why the model as a whole runs as it is, or None."""
     if not isinstance(model, VCNeF):
         return f"{type(model).__name__} has no other way to run"

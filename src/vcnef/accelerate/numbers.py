@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from threading import RLock
@@ -92,5 +92,5 @@ def bf16_ends_the_process() -> bool:
     return subprocess.run([sys.executable, "-c", PRODUCT], capture_output=True, check=False).returncode < 0
 
 
-def _capabilities() -> dict[str, Any]:
+def _capabilities() -> Mapping[str, Any]:
     return getattr(torch.cpu, "get_capabilities", dict)()
