@@ -1,106 +1,87 @@
-"""Our forward pass and training step against a straightforward twin on the same weights and inputs, as ratios.
+"""The method written down in a straightforward way against the reference and what is fast, as ratios.
 
     python benchmarks/forward.py [--ndim 1] [--batch 16] [--times 40] [--points 256] [--device cpu] [--json FILE]
 
-The twin is the paper's method written down without the exact algebra: tokens repeated for every query time before the
-first modulation block, time and space concatenated and encoded for every sample, keys multiplied by a mask of ones (as
-linear transformers with padding do), values and heads projected apart, fields of both patch sizes concatenated. It
-computes the same function from the same modules, which the script checks before it times.
+The twin is the paper's method without any algebra: tokens repeated for every query time before the first modulation
+block, time and space concatenated and encoded for every sample, keys multiplied by a mask of ones (as linear
+transformers with padding do). The reference is the model itself, `models/vcnef.py`; "predict" and the engine's step are
+`vcnef.accelerate`. All compute the same function from the same weights, which the script checks before it times. A
+ratio is the twin's time over the other's, of a forward pass or of one with gradients.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 import statistics
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from unittest.mock import patch
 
 import torch
 import torch.nn.functional as F
 from einops import rearrange
-from torch import Tensor
+from torch import Tensor, nn
 
 import vcnef
+from vcnef.accelerate import predict
+from vcnef.accelerate.engine import training_engine
 from vcnef.grid import cell_centres
-from vcnef.kernels.weights import SWITCH
-from vcnef.models.vcnef import VCNeF
-from vcnef.nn.attention import LinearAttention
-from vcnef.nn.modulation import ModulationBlock
+from vcnef.models.vcnef import FourierCoordinates, LinearAttention, Nothing, VCNeF, sigma
 
 
-def positive(x: Tensor) -> Tensor:
-    return F.elu(x) + 1
-
-
-def twin_attention(attention: LinearAttention, tokens: Tensor) -> Tensor:
+def twin_attention(attention: LinearAttention, z: Tensor) -> Tensor:
     split = "... s (h e) -> ... h s e"
-    queries = positive(rearrange(attention.query(tokens), split, h=attention.heads))
-    keys = positive(rearrange(attention.key(tokens), split, h=attention.heads))
-    keys = keys * tokens.new_ones(tokens.shape[:-1])[..., None, :, None]
-    values = rearrange(attention.value(tokens), split, h=attention.heads)
+    queries = sigma(rearrange(attention.query(z), split, h=attention.heads))
+    keys = sigma(rearrange(attention.key(z), split, h=attention.heads))
+    keys = keys * z.new_ones(z.shape[:-1])[..., None, :, None]
+    values = rearrange(attention.value(z), split, h=attention.heads)
     state = torch.einsum("...sk,...se->...ke", keys, values)
     normaliser = 1 / (torch.einsum("...sk,...k->...s", queries, keys.sum(-2)) + 1e-6)
     mixed = torch.einsum("...sk,...ke,...s->...se", queries, state, normaliser)
     return attention.out(rearrange(mixed, "... h s e -> ... s (h e)"))
 
 
-def twin_block(block: ModulationBlock, tokens: Tensor, coordinates: Tensor) -> Tensor:
-    attended = block.attention_norm(tokens + twin_attention(block.attention, tokens))
-    field = block.branch.project(block.branch.lift(coordinates))
-    if block.branch.residual is not None:
-        field = field + block.branch.residual(F.gelu(field))
-    modulated = block.modulation_norm(attended + block.out(positive(block.scale(attended)) * field))
-    return block.mlp_norm(modulated + block.mlp(modulated))
+def twin_block(block: nn.Module, z: Tensor, c: Tensor | None = None) -> Tensor:
+    """A transformer block, or a modulation block where there are coordinates; parts that are left out cost nothing."""
+    z = block.attention_norm(z + twin_attention(block.attention, z))
+    if c is not None:
+        g = block.branch.project(block.branch.lift(c))
+        if not isinstance(block.branch.residual, Nothing):
+            g = g + block.branch.residual(F.gelu(g))
+        z = block.modulation_norm(z + block.out(sigma(block.scale(z)) * g))
+    return block.mlp_norm(z + block.mlp(z))
 
 
 def twin_coordinates(model: VCNeF, grid: Tensor, t: Tensor) -> Tensor:
     encode = model.coordinates
-    if hasattr(encode, "patches"):
-        half = encode.half
-        space, time_features = encode.encode_space(grid)[..., half:], encode.encode_time(t)[..., :half]
+    patches = isinstance(encode, FourierCoordinates)
+    if patches:
+        space, clock = encode.encode_space(grid)[..., encode.half :], encode.encode_time(t)[..., : encode.half]
     else:
-        space, time_features = grid.flatten(1, -2), t.unsqueeze(-1)
-    shape = (t.shape[0], t.shape[1], space.shape[1], -1)
-    joined = torch.cat((time_features.unsqueeze(2).expand(shape), space.unsqueeze(1).expand(shape)), dim=-1)
-    return joined if hasattr(encode, "patches") else encode.linear(joined)
+        space, clock = grid.flatten(1, -2), t.unsqueeze(-1)
+    shape = (*t.shape, space.shape[1], -1)
+    joined = torch.cat((clock.unsqueeze(2).expand(shape), space.unsqueeze(1).expand(shape)), dim=-1)
+    return joined if patches else encode.linear(joined)
 
 
-def twin_decoder(model: VCNeF, tokens: Tensor, sides: tuple[int, ...]) -> Tensor:
-    decoder = model.decoder
-    if not hasattr(decoder, "patches"):
-        return decoder(tokens, sides)
-    shapes = [tuple(side // size for side in sides) for size in decoder.patches]
-    rows = decoder.norm(tokens).split([torch.Size(shape).numel() for shape in shapes], dim=2)
-    fields = []
-    for k, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
-        latent = decoder.mlps[k % len(decoder.mlps)](row).flatten(0, 1).mT.unflatten(-1, shape)
-        fields.append(decoder.paint[k](F.gelu(decoder.grow[k](latent))))
-    return decoder.mix(torch.cat(fields, dim=1).movedim(1, -1)).unflatten(0, tokens.shape[:2])
-
-
-# Plain products: what `nn` does in fewer passes is ours, not the twin's.
-@patch.dict(os.environ, {SWITCH: "0"})
 def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> Tensor:
     batch, times = len(u0), len(t)
-    tokens = model.encoder(u0, grid.expand(batch, *grid.shape), params)
+    grid, t = grid.expand(batch, *grid.shape), t.expand(batch, times)
     *blocks, norm = model.blocks
+    z = model.encoder(u0, grid, params)
     for block in blocks:
-        attended = block.attention_norm(tokens + twin_attention(block.attention, tokens))
-        tokens = block.mlp_norm(attended + block.mlp(attended))
-    tokens = norm(tokens).unsqueeze(1).repeat(1, times, 1, 1)
-    coordinates = twin_coordinates(model, grid.expand(batch, *grid.shape), t.expand(batch, times))
+        z = twin_block(block, z)
+    z = norm(z).unsqueeze(1).repeat(1, times, 1, 1)
+    c = twin_coordinates(model, grid, t)
     for block in model.modulations:
-        tokens = twin_block(block, tokens, coordinates)
-    return twin_decoder(model, tokens, u0.shape[1:-1])
+        z = twin_block(block, z, c)
+    return model.decoder(z, u0.shape[1:-1])
 
 
-def step(function, model: VCNeF, *inputs: Tensor) -> None:
+def step(function: Callable[..., Tensor], model: VCNeF, *inputs: Tensor) -> None:
     model.zero_grad(set_to_none=True)
     function(*inputs).square().mean().backward()
 
@@ -127,28 +108,23 @@ def compare(args: argparse.Namespace, variant: str) -> dict[str, float | str]:
     grid = cell_centres(((0.0, 1.0),) * args.ndim, sides)
     t = torch.linspace(1 / args.times, 1, args.times)
     inputs = tuple(x.to(args.device) for x in (u0, grid, t, params))
-    plain = partial(twin, model)
-
-    half = partial(model.predict, precision="bf16")
+    written, engine = partial(twin, model), training_engine(model, inputs[0].device, None, compiled=False)
+    single, half = (partial(predict, model, precision=name) for name in ("fp32", "bf16"))
     with torch.no_grad():
-        reference = plain(*inputs)
-        difference = max(float((f(*inputs) - reference).abs().max()) for f in (model, model.predict))
-        rounding = float((half(*inputs) - reference).norm() / reference.norm())
-        del reference
-        functions = {"twin forward": plain, "our forward": model, "our predict": model.predict, "our bf16": half}
-        inference = seconds({k: partial(f, *inputs) for k, f in functions.items()}, args.device, args.repeats)
-    functions = {"twin step": plain, "our step": model}
-    training = seconds({k: partial(step, f, model, *inputs) for k, f in functions.items()}, args.device, args.steps)
+        expected = written(*inputs)
+        difference = max(float((f(*inputs) - expected).abs().max()) for f in (model, single, engine.forward))
+        rounding = float((half(*inputs) - expected).norm() / expected.norm())
+        del expected
+        forward = {"twin forward": written, "reference forward": model, "predict": single, "predict bf16": half}
+        taken = seconds({name: partial(f, *inputs) for name, f in forward.items()}, args.device, args.repeats)
+    steps = {"twin step": written, "reference step": model, "engine step": engine.forward}
+    taken |= seconds({k: partial(step, f, model, *inputs) for k, f in steps.items()}, args.device, args.steps)
     return {
         "variant": variant,
         "largest difference": difference,
         "change by bf16": rounding,
-        **inference,
-        **training,
-        "forward ratio": inference["twin forward"] / inference["our forward"],
-        "predict ratio": inference["twin forward"] / inference["our predict"],
-        "bf16 ratio": inference["twin forward"] / inference["our bf16"],
-        "step ratio": training["twin step"] / training["our step"],
+        **taken,
+        **{f"{name} ratio": taken[twins] / taken[name] for twins, *others in (forward, steps) for name in others},
     }
 
 
@@ -166,7 +142,7 @@ def main() -> None:
 
     rows = [compare(args, variant) for variant in ("paper", "release")]
     for name in rows[0]:
-        print(f"{name:20s}", *(f"{v:>10.3g}" if isinstance(v, float) else f"{v:>10s}" for v in (r[name] for r in rows)))
+        print(f"{name:24s}", *(f"{v:>10.3g}" if isinstance(v, float) else f"{v:>10s}" for v in (r[name] for r in rows)))
     if args.json:
         where = {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.processor()}
         case = {key: getattr(args, key) for key in ("ndim", "batch", "times", "points", "device", "repeats", "steps")}

@@ -14,3 +14,4 @@ def test_the_method_written_down_gives_what_the_model_gives(ndim, variant):
     found = forward.compare(Namespace(**sizes), variant)
     assert found["largest difference"] < 1e-5
     assert found["predict ratio"] > 0
+    assert found["engine step ratio"] > 0

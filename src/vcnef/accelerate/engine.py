@@ -123,6 +123,8 @@ def _obstacle_of_model(model: nn.Module, setting: Setting) -> str | None:
         return "VCNEF_KERNELS is 0"
     children = [name for name, _ in model.named_children()]
     found = change_everywhere() or change_in(model, (VCNeF, InterleavedVCNeF), leave_out=children)
+    if found is None and not model.modulations:
+        return "it has no modulation block"
     if found is None and setting.kernels and next(model.parameters()).dtype != torch.float32:
         return f"its weights are {next(model.parameters()).dtype}, where half precision starts from torch.float32"
     return found
@@ -141,9 +143,10 @@ class _Builder:
         self.plan: dict[str, str] = {}
         norms = [norm for block in model.modulations for norm in block.children() if type(norm) is nn.LayerNorm]
         width = max([norm.normalized_shape[-1] for norm in norms], default=0)
-        self.no_kernels = "single precision"
-        if setting.half is not None:
-            self.no_kernels = obstacle(setting.device, torch.float32, width, widest=WIDEST_NORM)
+        self.no_kernels = obstacle(setting.device, torch.float32, width, widest=WIDEST_NORM)
+        if setting.half is None and self.no_kernels is None:
+            self.no_kernels = "products are in single precision"
+        self.plan["fused kernels"] = "yes" if self.no_kernels is None else f"none: {self.no_kernels}"
         self.arithmetic = self._arithmetic()
 
     def parts(self) -> Parts:
