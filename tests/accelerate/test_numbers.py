@@ -1,41 +1,52 @@
+"""Which numbers are multiplied, torch's switches for them, and processors that announce what they cannot do."""
+
 import operator
+import subprocess
+import sys
 from threading import Event, Thread
 
 import pytest
 import torch
 
 import vcnef
+from vcnef.accelerate import numbers, predict
+from vcnef.accelerate.kernels.requirements import SWITCH
+from vcnef.accelerate.numbers import HALF, multiplying, single_precision
 from vcnef.grid import cell_centres
-from vcnef.kernels import weights
-from vcnef.kernels.precision import OPERANDS, operands, packed_once, precision
-from vcnef.nn import fused
 
 
-@torch.no_grad()
-def test_kernels_are_chosen_by_the_caller_and_for_as_long_as_they_say():
-    assert operands() is None
-    with precision("fp16"):
-        assert operands() == torch.float16
-        with precision("fp32"):
-            assert operands() is None
-        assert operands() == torch.float16
-        with torch.enable_grad():
-            assert operands() is None
-    assert operands() is None
+def state():
+    return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
 
 
-def test_single_precision_is_as_exact_as_asked_and_as_before_afterwards():
-    def state():
-        return torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
-
+@pytest.mark.parametrize("choose", [multiplying, single_precision])
+def test_single_precision_is_as_exact_as_asked_and_as_before_afterwards(choose):
     before = state()
-    with precision("tf32"):
+    with choose("tf32"):
         assert state() == ("high", True)
-        with precision("fp32"):
+        with choose("fp32"):
             assert state() == ("highest", False)
         assert state() == ("high", True)
-    with precision("fp16"):
+    assert state() == before
+    with pytest.raises(ZeroDivisionError), choose("tf32"):
+        raise ZeroDivisionError
+    assert state() == before
+
+
+def take_a_turn():
+    with multiplying("fp32"):
+        pass
+
+
+@pytest.mark.parametrize("name", ["fp16", "bf16"])
+def test_half_precision_leaves_the_switches_of_single_precision_to_others(name):
+    before = state()
+    with multiplying(name):
         assert state() == before
+        thread = Thread(target=take_a_turn)
+        thread.start()
+        thread.join(5.0)
+        assert not thread.is_alive()
     assert state() == before
 
 
@@ -44,13 +55,13 @@ def test_threads_that_choose_otherwise_take_turns():
     inside, first_is_done = Event(), Event()
 
     def second():
-        with precision("fp32"):
+        with multiplying("fp32"):
             inside.set()
             first_is_done.wait(5.0)
             seen.append(torch.get_float32_matmul_precision())
 
     thread = Thread(target=second)
-    with precision("tf32"):
+    with multiplying("tf32"):
         thread.start()
         assert not inside.wait(0.1)
         assert torch.get_float32_matmul_precision() == "high"
@@ -78,7 +89,7 @@ def switch(request):
 @pytest.mark.parametrize(("name", "inside"), [("fp32", "ieee"), ("tf32", "tf32"), ("fp16", None)])
 def test_switches_are_as_the_caller_left_them_afterwards(switch, name, inside):
     before = switch.fp32_precision
-    with precision(name):
+    with multiplying(name):
         assert switch.fp32_precision == (inside or before)
     assert switch.fp32_precision == before
 
@@ -86,41 +97,91 @@ def test_switches_are_as_the_caller_left_them_afterwards(switch, name, inside):
 def test_an_unknown_precision_names_those_there_are():
     with (
         pytest.raises(ValueError, match="precision is 'fp8'; expected one of 'fp32', 'tf32', 'bf16', 'fp16'"),
-        precision("fp8"),
+        multiplying("fp8"),
     ):
         pass
 
 
-def test_a_cpu_predicts_in_full_precision_but_for_bf16_where_it_can(monkeypatch):
+@pytest.fixture
+def question():
+    """A model, what it is asked, and its own answer."""
     model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=2)
     inputs = torch.randn(2, 20, 1), cell_centres(((0.0, 1.0),), (20,)), torch.rand(3)
-    expected = model.predict(*inputs, precision="fp32")
-    torch.testing.assert_close(expected, model(*inputs), rtol=1e-5, atol=1e-6)
-    for able in ((), (torch.bfloat16,)):
-        monkeypatch.setattr(fused, "cpu_operands", lambda able=able: able)
-        for name, dtype in OPERANDS.items():
-            answer = model.predict(*inputs, precision=name)
-            assert torch.equal(answer, expected) != (dtype in able)
-            assert answer.dtype == torch.float32
-            assert (answer - expected).norm() < 0.01 * expected.norm()
-    monkeypatch.setenv(weights.SWITCH, "0")
-    for name in OPERANDS:
-        assert torch.equal(model.predict(*inputs, precision=name), model(*inputs))
+    return model, inputs, model(*inputs).detach()
 
 
-def test_weights_are_packed_once_per_context_and_not_kept_after_it():
-    with precision("fp16"):
-        first = packed_once("block", list)
-        assert packed_once("block", list) is first
-        assert packed_once("other", list) is not first
-        with precision("bf16"):
-            assert packed_once("block", list) is not first
-        assert packed_once("block", list) is first
-    with precision("fp16"):
-        assert packed_once("block", list) is not first
-    assert packed_once("block", list) is not packed_once("block", list)
+@pytest.mark.parametrize("able", [False, True])
+def test_a_cpu_predicts_in_full_precision_but_for_bf16_where_it_can(question, able, monkeypatch):
+    if able and numbers.bf16_ends_the_process():
+        pytest.skip("a product in bf16 would end this process")
+    model, inputs, expected = question
+    exact = predict(model, *inputs, precision="fp32")
+    torch.testing.assert_close(exact, expected, rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr("vcnef.accelerate.engine.cpu_multiplies_bf16", lambda: able)
+    for name in HALF:
+        answer = predict(model, *inputs, precision=name)
+        assert torch.equal(answer, exact) != (able and name == "bf16")
+        assert answer.dtype == torch.float32
+        assert (answer - exact).norm() < 0.01 * exact.norm()
 
 
-def test_a_variable_of_the_environment_switches_kernels_off(monkeypatch):
-    monkeypatch.setenv("VCNEF_KERNELS", "0")
-    assert weights._obstacle(torch.device("cuda"), torch.float32, 96, 8, 128) == "VCNEF_KERNELS is 0"
+def test_switched_off_every_precision_is_the_models_own(question, monkeypatch):
+    model, inputs, expected = question
+    monkeypatch.setenv(SWITCH, "0")
+    for name in HALF:
+        assert torch.equal(predict(model, *inputs, precision=name), expected)
+
+
+# --- bf16 on a CPU --------------------------------------------------------------------------------------------------
+
+ENDS = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+"""What a process does that takes the tiles of AMX for usable where they are hidden."""
+
+
+@pytest.fixture
+def processor(monkeypatch):
+    """One that announces these instructions; a product in bf16 runs this code there. Gives how often it has run."""
+    asked, run = [], subprocess.run
+
+    def make(announced, code):
+        monkeypatch.setattr(numbers, "_capabilities", lambda: dict.fromkeys(announced, True))
+        monkeypatch.setattr(numbers, "PRODUCT", code)
+        monkeypatch.setattr(numbers.subprocess, "run", lambda *given, **named: asked.append(1) or run(*given, **named))
+        return asked
+
+    numbers.bf16_ends_the_process.cache_clear()
+    yield make
+    numbers.bf16_ends_the_process.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("announced", "code", "ends", "multiplies"),
+    [
+        (("amx_tile", "amx_bf16", "avx512_bf16"), ENDS, True, False),
+        (("amx_tile", "amx_bf16"), "pass", False, True),
+        (("amx_tile", "amx_bf16"), "raise ImportError('no torch')", False, True),
+        (("avx512_bf16",), ENDS, False, True),
+        (("avx2",), ENDS, False, False),
+        ((), ENDS, False, False),
+    ],
+)
+def test_products_in_bf16_are_tried_once_in_a_process_of_their_own_where_tiles_are_announced(
+    processor, announced, code, ends, multiplies
+):
+    asked = processor(announced, code)
+    for _ in range(2):
+        assert numbers.bf16_ends_the_process() == ends
+        assert numbers.cpu_multiplies_bf16() == multiplies
+    assert len(asked) == ("amx_tile" in announced)
+
+
+def test_a_torch_that_knows_nothing_of_processors(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    assert not numbers._capabilities()
+    assert not numbers.cpu_multiplies_bf16()
+
+
+def test_where_bf16_is_said_to_be_multiplied_it_is():
+    if not numbers.cpu_multiplies_bf16():
+        pytest.skip("this processor has no products in bf16")
+    assert subprocess.run([sys.executable, "-c", numbers.PRODUCT], timeout=120).returncode == 0

@@ -1,0 +1,272 @@
+"""How each part of a VCNeF is computed: decided part by part, and written down with the reason.
+
+A part that `recognise` does not know, or finds changed, is called as it is. The others run as fused kernels of whole
+layers where those serve, and layer by layer elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from vcnef.accelerate.arithmetic import TRAINING, Arithmetic, inference
+from vcnef.accelerate.blocks import LayeredBlock, ReferenceBlock
+from vcnef.accelerate.kernels.requirements import WIDEST_NORM, obstacle
+from vcnef.accelerate.patches import decode_patches, encode_patches
+from vcnef.accelerate.points import decode_points, encode_points, encode_space, encode_time
+from vcnef.accelerate.recognise import change_in
+from vcnef.accelerate.stencil import convolve_tokens
+from vcnef.accelerate.trajectory import Parts
+from vcnef.models.vcnef import (
+    CoordinateBranch,
+    LinearAttention,
+    LinearCoordinates,
+    ModulationBlock,
+    Nothing,
+    PatchDecoder,
+    PatchEncoder,
+    PointDecoder,
+    PointEncoder,
+    SoftmaxAttention,
+    TransformerBlock,
+    VCNeF,
+)
+from vcnef.models.vcnef_beyond import Stencil
+
+MAX_KERNEL_CHANNELS = 8
+"""Of a decoder that trains as a kernel."""
+
+CHILDREN = {
+    "attention": (LinearAttention, SoftmaxAttention, Nothing),
+    "local": (Stencil, Nothing),
+    "branch": (CoordinateBranch,),
+}
+"""Parts of a block that are asked about on their own, and the types that are known there."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how an engine is to compute."""
+
+    device: torch.device
+    half: torch.dtype | None
+    training: bool
+    compiled: bool = False
+
+    @property
+    def kernels(self) -> bool:
+        """Whether fused kernels are in question at all."""
+        return self.device.type == "cuda" and self.half is not None
+
+
+class Planner:
+    """Decides part by part; `plan` says for each how it is computed and why."""
+
+    def __init__(self, model: VCNeF, setting: Setting) -> None:
+        self.model, self.setting = model, setting
+        self.plan: dict[str, str] = {}
+        self.no_kernels = self._obstacle_of_kernels()
+        self.plan["fused kernels"] = "yes" if self.no_kernels is None else f"none: {self.no_kernels}"
+        self.arithmetic = self._arithmetic()
+
+    def parts(self) -> Parts:
+        model = self.model
+        *blocks, norm = model.blocks
+        encoder = self.encoder()
+        space, time = self.coordinates()
+        transforms = [self.block(f"blocks.{k}", block, TransformerBlock) for k, block in enumerate(blocks)]
+        last_norm = self.last_norm(norm)
+        modulations = [self.block(f"modulations.{k}", b, ModulationBlock) for k, b in enumerate(model.modulations)]
+        decoder = self.decoder()
+        return Parts(
+            encoder,
+            space,
+            time,
+            transforms,
+            last_norm,
+            modulations,
+            decoder,
+            line=self.is_line(modulations[0]),
+            branches_at_once=self.branches_at_once(modulations),
+            decodes_last=hasattr(modulations[-1], "weights") and hasattr(decoder, "weights"),
+        )
+
+    # --- Encoder, coordinates, decoder ------------------------------------------------------------------------------
+
+    def encoder(self) -> Callable[..., Tensor]:
+        encoder = self.model.encoder
+        changed = change_in(encoder, (PointEncoder, PatchEncoder))
+        if changed is not None:
+            self.plan["encoder"] = f"reference: {changed}"
+            return encoder
+        if type(encoder) is PatchEncoder:
+            self.plan["encoder"] = "products over patches"
+            return partial(encode_patches, encoder)
+        self.plan["encoder"] = "one product"
+        return partial(encode_points, encoder) if self.sums_compile else encoder
+
+    def coordinates(self) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+        coordinates = self.model.coordinates
+        if self.sums_compile and self.has_linear_coordinates():
+            return partial(encode_space, coordinates), partial(encode_time, coordinates)
+        return coordinates.encode_space, coordinates.encode_time
+
+    def last_norm(self, norm: nn.Module) -> Callable[[Tensor], Tensor]:
+        changed = change_in(norm, (nn.LayerNorm,))
+        if changed is not None:
+            self.plan["blocks.norm"] = f"reference: {changed}"
+            return norm
+        return lambda z: self.arithmetic.add_norm(z, None, None, norm)
+
+    def decoder(self) -> Any:
+        decoder = self.model.decoder
+        changed = change_in(decoder, (PointDecoder, PatchDecoder))
+        if changed is not None:
+            self.plan["decoder"] = f"reference: {changed}"
+            return decoder
+        if type(decoder) is PatchDecoder:
+            self.plan["decoder"] = f"products over patches, {self.precision}"
+            return partial(decode_patches, decoder, arithmetic=self.arithmetic)
+        why_not = self.no_kernels or obstacle(self.setting.device, torch.float32, decoder.norm.normalized_shape[0])
+        if why_not is None and self.setting.training and decoder.mlp[2].out_features > MAX_KERNEL_CHANNELS:
+            why_not = f"more than {MAX_KERNEL_CHANNELS} channels"
+        if why_not is not None:
+            self.plan["decoder"] = self.layer_by_layer(why_not)
+            return partial(decode_points, decoder, arithmetic=self.arithmetic)
+        from vcnef.accelerate.gpu import PackedDecoder, trained_decoder
+
+        self.plan["decoder"] = f"fused kernels, {self.precision}"
+        make = trained_decoder if self.setting.training else PackedDecoder
+        return make(decoder, self.setting.half)
+
+    # --- Blocks -----------------------------------------------------------------------------------------------------
+
+    def block(self, name: str, block: nn.Module, kind: type[nn.Module]) -> Any:
+        changed = change_in(block, (kind,), leave_out=CHILDREN)
+        if changed is None and block.training and type(block.dropout) is nn.Dropout:
+            changed = "dropout is active"
+        if changed is not None:
+            self.plan[name] = f"reference: {changed}"
+            return ReferenceBlock(block)
+        layered = LayeredBlock(block, self.arithmetic, self.known_children(name, block))
+        why_not = self.obstacle_of_block(layered)
+        layered.local = self.local(layered, packed=not self.setting.training and why_not is None)
+        if why_not is not None:
+            self.plan[name] = self.layer_by_layer(why_not)
+            return layered.prepare()
+        from vcnef.accelerate.gpu import PackedBlock, TrainedBlock
+
+        self.plan[name] = f"fused kernels, {self.precision}"
+        kind = TrainedBlock if self.setting.training else PackedBlock
+        return kind(layered, self.setting.half)
+
+    def known_children(self, name: str, block: nn.Module) -> set[str]:
+        known = set()
+        for child, kinds in CHILDREN.items():
+            if not hasattr(block, child):
+                continue
+            changed = change_in(getattr(block, child), kinds)
+            if changed is None:
+                known.add(child)
+            else:
+                self.plan[f"{name}.{child}"] = f"reference: {changed}"
+        return known
+
+    def obstacle_of_block(self, layered: LayeredBlock) -> str | None:
+        """Why a block does not run as kernels of whole layers, or None."""
+        block, training = layered.block, self.setting.training
+        if self.no_kernels is not None:
+            return self.no_kernels
+        if not layered.linear and not (training and "attention" not in layered.known):
+            return "kernels of whole layers are for linear attention"
+        if type(getattr(block, "shift", Nothing())) is not Nothing:
+            return "kernels of whole layers have no shift"
+        norms = [child for child in block.children() if type(child) is nn.LayerNorm]
+        if len({norm.eps for norm in norms}) > 1:
+            return "its norms differ in eps"
+        heads = block.attention.heads if layered.linear else 1
+        return obstacle(self.setting.device, torch.float32, block.mlp_norm.normalized_shape[0], heads)
+
+    def local(self, layered: LayeredBlock, *, packed: bool) -> Callable[[Tensor, tuple], Tensor] | None:
+        """How the neighbours of a block's tokens are mixed; None where there is nothing to mix."""
+        stencil = layered.block.local
+        if "local" not in layered.known:
+            # A copy: what comes after may take the memory of it, and this could be the tokens themselves.
+            return lambda z, sides: stencil(z, sides).clone()
+        if type(stencil) is Nothing:
+            return None
+        if self.no_kernels is None:
+            from vcnef.accelerate.gpu import packed_local, trained_local
+
+            return packed_local(stencil, self.setting.half) if packed else trained_local(stencil)
+        if self.setting.device.type == "cpu" and not self.setting.compiled:
+            return partial(convolve_tokens, stencil)
+        return stencil
+
+    # --- What several parts make possible ---------------------------------------------------------------------------
+
+    def is_line(self, first: Any) -> bool:
+        """Whether the first modulation is linear in t: no nonlinear MLP(C), and coordinates linear in t.
+
+        Kernels compute it at every time, which is as fast as following a line.
+        """
+        if type(first) is not LayeredBlock or "branch" not in first.known or self.setting.training:
+            return False
+        branch = first.block.branch
+        straight = type(branch.project) is nn.Identity and type(branch.residual) is Nothing
+        return straight and self.has_linear_coordinates() and type(self.model.clocks) is Nothing
+
+    def branches_at_once(self, modulations: list[Any]) -> bool:
+        """Whether MLP(C) of all blocks is computed by the same products, which small steps on a GPU gain from."""
+        if not (self.setting.training and self.setting.device.type == "cuda"):
+            return False
+        layered = [each if type(each) is LayeredBlock else getattr(each, "layered", None) for each in modulations]
+        if not all(each is not None and "branch" in each.known for each in layered):
+            return False
+        branches = [each.block.branch for each in layered]
+        kinds = {(type(each.project), tuple(map(type, each.project.children()))) for each in branches}
+        return len(kinds) == 1 and all(type(each.residual) is Nothing for each in branches)
+
+    def has_linear_coordinates(self) -> bool:
+        return change_in(self.model.coordinates, (LinearCoordinates,)) is None
+
+    # --- Devices and precision --------------------------------------------------------------------------------------
+
+    @property
+    def sums_compile(self) -> bool:
+        """Whether maps of few features are written as sums, which a GPU's compiler joins with their neighbours."""
+        return self.setting.compiled and self.setting.device.type == "cuda"
+
+    @property
+    def precision(self) -> str:
+        half, own = self.setting.half, next(self.model.parameters()).dtype
+        if half is not None:
+            return str(half).removeprefix("torch.")
+        return "single precision" if own == torch.float32 else str(own).removeprefix("torch.")
+
+    def layer_by_layer(self, why_not: str) -> str:
+        """The reason is left out where it stands in the plan for the whole model."""
+        reason = "" if why_not == self.no_kernels else f": {why_not}"
+        return f"layer by layer, {self.precision}{reason}"
+
+    def _obstacle_of_kernels(self) -> str | None:
+        """Why no part can run as a kernel, or None."""
+        norms = [norm for block in self.model.modulations for norm in block.children() if type(norm) is nn.LayerNorm]
+        width = max([norm.normalized_shape[-1] for norm in norms], default=0)
+        found = obstacle(self.setting.device, torch.float32, width, widest=WIDEST_NORM)
+        if found is None and self.setting.half is None:
+            return "products are in single precision"
+        return found
+
+    def _arithmetic(self) -> Arithmetic:
+        setting = self.setting
+        if self.no_kernels is None:
+            from vcnef.accelerate.gpu import half_arithmetic
+
+            return half_arithmetic(setting.device, setting.half, training=setting.training)
+        return TRAINING if setting.training else inference(setting.device, setting.half)
