@@ -43,7 +43,7 @@ def test_shift_adds_to_the_scaled_field():
 
 
 def test_without_attention_tokens_do_not_see_each_other():
-    blocks = [TransformerBlock(8, Nothing(), nn.ReLU).double(), modulation(attend=False)]
+    blocks = [TransformerBlock(8, Nothing(), nn.ReLU, 0.0).double(), modulation(attend=False)]
     c = draw(1, 2, 5, 8)
     tokens = draw(1, 1, 5, 8)
     disturbed = tokens.clone()

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from vcnef.accelerate.arithmetic import Arithmetic
 from vcnef.accelerate.attention import joined_softmax_attention, membership, unbiased_linear_attention
 from vcnef.accelerate.patches import feed_forward
-from vcnef.models.vcnef import CoordinateBranch, LinearAttention, LinearCoordinates, Nothing, SoftmaxAttention
+from vcnef.models.vcnef import CoordinateBranch, LinearAttention, Nothing, SoftmaxAttention
 from vcnef.nn.layers import full_precision
 
 Sides = tuple[int, ...]
@@ -138,34 +138,6 @@ class LayeredBlock:
         if self.arithmetic.norm_adds_bias:
             return F.linear(x, layer.weight), layer.bias
         return self.arithmetic.linear(x, layer, None), None
-
-
-class Line(NamedTuple):
-    """A function linear in t: start + t · slope."""
-
-    start: Float[Tensor, "*b s d"]
-    slope: Float[Tensor, "*b s d"]
-
-
-def begin_line(
-    first: LayeredBlock, begun: Begun, coordinates: LinearCoordinates, space: Float[Tensor, "b_or_1 s d"]
-) -> Line:
-    """z + W (σ ∘ MLP(C)) as a function of t, where MLP(C) is linear in t: as in the authors' release in 1D."""
-    block = first.block
-    with full_precision(space):
-        start = F.linear(space, block.branch.lift.weight, block.branch.lift.bias)
-        slope = F.linear(coordinates.pace * coordinates.linear.weight[:, 0], block.branch.lift.weight)
-    modulated = begun.scale * start.unsqueeze(1)
-    if begun.shift is not None:
-        modulated = modulated + begun.shift
-    start = begun.z + first.arithmetic.linear(modulated, block.out, None)
-    return Line(start, F.linear(begun.scale * slope, block.out.weight))
-
-
-def follow_line(first: LayeredBlock, line: Line, t: Float[Tensor, "b_or_1 t"]) -> Float[Tensor, "b t s d"]:
-    """The rest of the block whose modulation `begin_line` has computed."""
-    update = t[..., None, None] * line.slope
-    return first.feed(first.arithmetic.add_norm(line.start, update, None, first.block.modulation_norm))
 
 
 def branch_of_sums(

@@ -38,9 +38,6 @@ from vcnef.models.vcnef import (
 )
 from vcnef.models.vcnef_beyond import Stencil
 
-MAX_KERNEL_CHANNELS = 8
-"""Of a decoder that trains as a kernel."""
-
 CHILDREN = {
     "attention": (LinearAttention, SoftmaxAttention, Nothing),
     "local": (Stencil, Nothing),
@@ -91,7 +88,6 @@ class Planner:
             last_norm,
             modulations,
             decoder,
-            line=self.is_line(modulations[0]),
             branches_at_once=self.branches_at_once(modulations),
             decodes_last=hasattr(modulations[-1], "weights") and hasattr(decoder, "weights"),
         )
@@ -132,9 +128,7 @@ class Planner:
         if type(decoder) is PatchDecoder:
             self.plan["decoder"] = f"products over patches, {self.precision}"
             return partial(decode_patches, decoder, arithmetic=self.arithmetic)
-        why_not = self.no_kernels or obstacle(self.setting.device, torch.float32, decoder.norm.normalized_shape[0])
-        if why_not is None and self.setting.training and decoder.mlp[2].out_features > MAX_KERNEL_CHANNELS:
-            why_not = f"more than {MAX_KERNEL_CHANNELS} channels"
+        why_not = self.obstacle_of_decoder(decoder)
         if why_not is not None:
             self.plan["decoder"] = self.layer_by_layer(why_not)
             return partial(decode_points, decoder, arithmetic=self.arithmetic)
@@ -143,6 +137,17 @@ class Planner:
         self.plan["decoder"] = f"fused kernels, {self.precision}"
         make = trained_decoder if self.setting.training else PackedDecoder
         return make(decoder, self.setting.half)
+
+    def obstacle_of_decoder(self, decoder: PointDecoder) -> str | None:
+        """Why a decoder does not run as one kernel, or None."""
+        if self.no_kernels is not None:
+            return self.no_kernels
+        from vcnef.accelerate.gpu import DECODE, DECODER
+
+        width = decoder.norm.normalized_shape[0]
+        if self.setting.training:
+            return DECODER.obstacle(self.setting.device, torch.float32, width, decoder.mlp[2].out_features)
+        return DECODE.obstacle(self.setting.device, torch.float32, width)
 
     # --- Blocks -----------------------------------------------------------------------------------------------------
 
@@ -189,8 +194,10 @@ class Planner:
         norms = [child for child in block.children() if type(child) is nn.LayerNorm]
         if len({norm.eps for norm in norms}) > 1:
             return "its norms differ in eps"
+        from vcnef.accelerate.gpu import ATTENTION
+
         heads = block.attention.heads if layered.linear else 1
-        return obstacle(self.setting.device, torch.float32, block.mlp_norm.normalized_shape[0], heads)
+        return ATTENTION.obstacle(self.setting.device, torch.float32, block.mlp_norm.normalized_shape[0], heads)
 
     def local(self, layered: LayeredBlock, *, packed: bool) -> Callable[[Tensor, tuple], Tensor] | None:
         """How the neighbours of a block's tokens are mixed; None where there is nothing to mix."""
@@ -209,17 +216,6 @@ class Planner:
         return stencil
 
     # --- What several parts make possible ---------------------------------------------------------------------------
-
-    def is_line(self, first: Any) -> bool:
-        """Whether the first modulation is linear in t: no nonlinear MLP(C), and coordinates linear in t.
-
-        Kernels compute it at every time, which is as fast as following a line.
-        """
-        if type(first) is not LayeredBlock or "branch" not in first.known or self.setting.training:
-            return False
-        branch = first.block.branch
-        straight = type(branch.project) is nn.Identity and type(branch.residual) is Nothing
-        return straight and self.has_linear_coordinates() and type(self.model.clocks) is Nothing
 
     def branches_at_once(self, modulations: list[Any]) -> bool:
         """Whether MLP(C) of all blocks is computed by the same products, which small steps on a GPU gain from."""

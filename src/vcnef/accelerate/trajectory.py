@@ -2,8 +2,7 @@
 
 1. Coordinates are a sum, c[t, s] = time[t] + space[s]: the first map of every MLP(C) sees t + s rows, not t · s.
 2. Before the first modulation nothing depends on t, so `encode` goes as far as σ(W' z) of the first modulation block.
-3. Where MLP(C) is linear in t, so is the modulation of the first block, and `encode` computes it as a line.
-4. Linear maps fold: values and output projection of linear attention, patch decoders and their weighted sum.
+3. Linear maps fold: values and output projection of linear attention, patch decoders and their weighted sum.
 
 How each part is computed was decided before (`engine.py`); this file only puts the parts together.
 """
@@ -20,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.accelerate.blocks import Coordinates, begin_line, branches_together, follow_line
+from vcnef.accelerate.blocks import Coordinates, branches_together
 from vcnef.models.interface import check_shapes
 from vcnef.models.vcnef import Nothing, VCNeF
 from vcnef.models.vcnef_beyond import InterleavedVCNeF, interleaved, take_apart, together
@@ -40,8 +39,6 @@ class Parts:
     norm: Callable[[Tensor], Tensor]
     modulations: list[Any]
     decoder: Any
-    line: bool = False
-    """Whether the first modulation is computed as a function linear in t."""
     branches_at_once: bool = False
     """Whether MLP(C) of all blocks goes through the same products."""
     decodes_last: bool = False
@@ -116,17 +113,12 @@ class FastVCNeF:
             z = block.transform(z, sides)
         first, space = parts.modulations[0], parts.encode_space(x)
         begun = first.begin(parts.norm(z).unsqueeze(1), sides)
-        if parts.line:
-            begun = begin_line(first, begun, model.coordinates, space)
         return FastLatent(u0, params, begun, space, counts)
 
     def _fields(self, latent: FastLatent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:
-        """MLP(C) of each modulation block, one after the other; of a line, the times themselves."""
+        """MLP(C) of each modulation block, one after the other."""
         t = t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t.unsqueeze(0)
         modulations = self.parts.modulations
-        if self.parts.line:
-            yield t
-            modulations = modulations[1:]
         time = self.parts.encode_time(t)
         if self.has_clocks:
             time = time + self.model.clocks(t, latent.params)
@@ -140,8 +132,7 @@ class FastVCNeF:
     def _answer(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b t *x c"]:
         parts, sides = self.parts, tuple(latent.u0.shape[1:-1])
         first, *others = parts.modulations
-        field = next(fields)
-        z = follow_line(first, latent.first, field) if parts.line else first.finish(latent.first, field)
+        z = first.finish(latent.first, next(fields))
         last = others.pop() if parts.decodes_last and others else None
         for modulation in others:
             z = modulation.apply(z, next(fields), sides)

@@ -35,6 +35,11 @@ from vcnef.nn.layers import (
 )
 from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
 
+Field = Float[Tensor, "b *x c"]
+Grid = Float[Tensor, "_ *x D"]
+Params = Float[Tensor, "b p"] | None
+Tokens = Float[Tensor, "*b s d"]
+Trajectory = Float[Tensor, "b t *x c"]
 Sides = tuple[int, ...]
 """Numbers of points along the axes of a grid."""
 
@@ -66,7 +71,7 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, z: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+    def forward(self, z: Tokens) -> Tokens:
         q, k, v = (
             rearrange(project(z), "... s (h e) -> ... h s e", h=self.heads)
             for project in (self.query, self.key, self.value)
@@ -109,12 +114,7 @@ class TransformerBlock(nn.Module):
     """
 
     def __init__(
-        self,
-        width: int,
-        attention: nn.Module,
-        activation: Activation,
-        dropout: float = 0.0,
-        local: nn.Module | None = None,
+        self, width: int, attention: nn.Module, activation: Activation, dropout: float, local: nn.Module | None = None
     ) -> None:
         super().__init__()
         self.attention = attention
@@ -124,7 +124,7 @@ class TransformerBlock(nn.Module):
         self.mlp_norm = nn.LayerNorm(width)
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
-    def forward(self, z: Float[Tensor, "*b s d"], sides: Sides = ()) -> Float[Tensor, "*b s d"]:
+    def forward(self, z: Tokens, sides: Sides = ()) -> Tokens:
         z = self.attention_norm(z + self.dropout(self.attention(z)) + self.local(z, sides))
         return self.mlp_norm(z + self.dropout(self.mlp(z)))
 
@@ -141,7 +141,7 @@ class CoordinateBranch(nn.Module):
         self.project = nn.Sequential(activation(), nn.Linear(width, width)) if nonlinear else nn.Identity()
         self.residual = FeedForward(width, 2 * width, nn.GELU) if residual else Nothing()
 
-    def forward(self, c: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
+    def forward(self, c: Tokens) -> Tokens:
         with full_precision(c):
             lifted = self.lift(c)
         g = self.project(lifted)
@@ -201,9 +201,7 @@ class PointEncoder(nn.Module):
         super().__init__()
         self.linear = nn.Linear(inputs, width)
 
-    def forward(
-        self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
-    ) -> Float[Tensor, "b s d"]:
+    def forward(self, u0: Field, grid: Grid, params: Params) -> Float[Tensor, "b s d"]:
         with full_precision(u0):
             return self.linear(join_inputs(u0, grid, params)).flatten(1, -2)
 
@@ -227,9 +225,7 @@ class PatchEncoder(nn.Module):
             for size in patches
         )
 
-    def forward(
-        self, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Float[Tensor, "b p"] | None
-    ) -> Float[Tensor, "b s d"]:
+    def forward(self, u0: Field, grid: Grid, params: Params) -> Float[Tensor, "b s d"]:
         sides = whole_sides(tuple(u0.shape[1:-1]), self.patches)
         inputs = join_inputs(continue_field(u0, sides, self.periodic), continue_grid(grid, sides), params)
         with full_precision(u0):
@@ -317,7 +313,7 @@ class PointDecoder(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.mlp = FeedForward(width, width, nn.GELU, channels)
 
-    def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Float[Tensor, "b t *x c"]:
+    def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Trajectory:
         first, activation, last = self.mlp
         hidden = activation(first(self.norm(z)))
         with full_precision(z):
@@ -341,7 +337,7 @@ class PatchDecoder(nn.Module):
         self.paint = nn.ModuleList(conv(half, channels, 2, 2) for _ in patches)
         self.mix = nn.Linear(len(patches) * channels, channels)
 
-    def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Float[Tensor, "b t *x c"]:
+    def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Trajectory:
         whole = whole_sides(sides, self.patches)
         shapes = [tuple(side // size for side in whole) for size in self.patches]
         rows = self.norm(z).flatten(0, 1).split([math.prod(shape) for shape in shapes], dim=1)
@@ -361,8 +357,8 @@ class PatchDecoder(nn.Module):
 class Latent(NamedTuple):
     """All of a question that no query time changes: the initial state, its parameters, tokens and coordinates."""
 
-    u0: Float[Tensor, "b *x c"]
-    params: Float[Tensor, "b p"] | None
+    u0: Field
+    params: Params
     z: Float[Tensor, "b s d"]
     space: Float[Tensor, "b_or_1 s d"]
 
@@ -404,12 +400,7 @@ class VCNeF(TrajectoryModel):
         """Tokens of points do not know of a spacing; patches have a fixed number of points."""
         return sides == trained or not isinstance(self.encoder, PatchEncoder)
 
-    def encode(
-        self,
-        u0: Float[Tensor, "b *x c"],
-        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
-        params: Float[Tensor, "b p"] | None = None,
-    ) -> Latent:
+    def encode(self, u0: Field, grid: Float[Tensor, "*x D"] | Grid, params: Params = None) -> Latent:
         x = self.features(grid if grid.ndim == u0.ndim else grid.unsqueeze(0))
         z, sides = self.encoder(u0, x, params), tuple(u0.shape[1:-1])
         *blocks, norm = self.blocks
@@ -417,7 +408,7 @@ class VCNeF(TrajectoryModel):
             z = block(z, sides)
         return Latent(u0, params, norm(z), self.coordinates.encode_space(x))
 
-    def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+    def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Trajectory:
         t, sides = t if t.ndim == 2 else t.unsqueeze(0), tuple(latent.u0.shape[1:-1])
         time = self.coordinates.encode_time(t) + self.clocks(t, latent.params)
         c = time.unsqueeze(2) + latent.space.unsqueeze(1)

@@ -18,14 +18,8 @@ launch.TILINGS |= dict.fromkeys(launch.TILINGS, Tiling(16, 64, 4, 2))
 modulation.MOST_IN_TURN |= dict.fromkeys(modulation.MOST_IN_TURN, 2)
 # Nine sets of tokens are four tiles and a half of heads with 16 features, nine of those with 32.
 launch.TILINGS |= dict.fromkeys(("wide_mixing", "wide_mixing_backward"), Tiling(32, 64, 4, 2, together=2))
-for module, table in (
-    (mix, "MIX_TILINGS"),
-    (inference, "APPLY_TILINGS"),
-    (inference, "MODULATE_TILINGS"),
-    (decoder, "DECODE_TILINGS"),
-):
-    assert hasattr(module, table)
-    setattr(module, table, (Tiling(16, 128, 4, 1),))
+mix.MIX_TILINGS = inference.BLOCK_TILINGS = (Tiling(16, 128, 4, 1),)
+decoder.DECODE_TILING = Tiling(16, 0, 4, 1)
 
 # Six and four tiles, for two programs that take one after the other.
 NARROW = [Sizes(20, 2, 5, 3, 2, "gelu"), Sizes(40, 4, 17, 2, 1, "relu", shared=False)]

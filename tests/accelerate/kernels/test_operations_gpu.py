@@ -11,7 +11,7 @@ import torch
 if not torch.cuda.is_available():
     pytest.skip("there is no GPU", allow_module_level=True)
 
-from vcnef.accelerate.kernels import decoder, inference, mix
+from vcnef.accelerate.kernels import inference, mix
 from vcnef.accelerate.kernels.beside import Beside
 from vcnef.accelerate.kernels.newton_schulz import newton_schulz
 from vcnef.accelerate.kernels.operation import Sizes
@@ -64,9 +64,7 @@ def test_an_operation_with_more_tiles_than_programs_agrees_with_its_baseline(ope
     ("module", "table", "operations"),
     [
         (mix, "MIX_TILINGS", ["mix"]),
-        (inference, "APPLY_TILINGS", ["attend", "apply", "transform"]),
-        (inference, "MODULATE_TILINGS", ["modulate"]),
-        (decoder, "DECODE_TILINGS", ["decode"]),
+        (inference, "BLOCK_TILINGS", ["attend", "apply", "transform", "modulate"]),
     ],
     ids=named,
 )

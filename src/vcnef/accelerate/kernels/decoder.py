@@ -35,13 +35,12 @@ from vcnef.accelerate.kernels.parts import (
 )
 from vcnef.accelerate.kernels.sums import map_grad, summed
 from vcnef.accelerate.kernels.tiles import fetch
-from vcnef.accelerate.kernels.weights import Affine, DecoderWeights, Tiling, first_for
+from vcnef.accelerate.kernels.weights import Affine, DecoderWeights, Tiling
 
 MOST_CHANNELS = 8
 """Of a decoder with gradients: its kernels write out the last map, channel after channel."""
 
-DECODE_TILINGS = (Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 1, 128))
-"""The tilings of `decode` worth trying, the one in use first."""
+DECODE_TILING = Tiling(64, 0, 4, 1)
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, width: int, channels: int) -> str | None:
@@ -179,21 +178,18 @@ def _rows(x, factor):
     return [each * factor[:, None] for each in x]
 
 
-def decode(
-    tokens: Float[Tensor, "*b d"], weights: DecoderWeights, tiling: Tiling | None = None
-) -> Float[Tensor, "*b c"]:
+def decode(tokens: Float[Tensor, "*b d"], weights: DecoderWeights) -> Float[Tensor, "*b c"]:
     """Fields in fp32."""
     width, channels = tokens.shape[-1], weights.channels
-    tiling = tiling or first_for(width, DECODE_TILINGS)
     rows = tokens.reshape(-1, width)
     out = rows.new_empty(len(rows), channels, dtype=torch.float32)
     with torch.cuda.device_of(rows):
-        decode_kernel[(-(-len(rows) // tiling.tokens),)](
+        decode_kernel[(-(-len(rows) // DECODE_TILING.tokens),)](
             *(rows, out, weights, len(rows)),
             CHANNELS=channels,
             D=width,
-            BLOCK_S=tiling.tokens,
-            **tiling.launch,
+            BLOCK_S=DECODE_TILING.tokens,
+            **DECODE_TILING.launch,
         )
     return out.view(*tokens.shape[:-1], channels)
 

@@ -45,22 +45,13 @@ from vcnef.accelerate.kernels.requirements import obstacle
 from vcnef.accelerate.kernels.tiles import own_tile
 from vcnef.accelerate.kernels.weights import BlockWeights, DecoderWeights, Heads, Tiling, first_for, head_maps, padded
 
-APPLY_TILINGS = (
-    Tiling(128, 32, 8, 3, 128),
-    Tiling(128, 32, 8, 2, 128),
-    Tiling(64, 64, 4, 2, 168),
-    Tiling(128, 64, 8, 3),
-    Tiling(64, 64, 4, 2),
-)
-"""The tilings worth trying, the one in use first."""
-
-MODULATE_TILINGS = (
+BLOCK_TILINGS = (
     Tiling(128, 32, 8, 3, 128),
     Tiling(64, 64, 4, 2, 168),
     Tiling(128, 64, 8, 3),
     Tiling(64, 64, 4, 2),
 )
-"""The tilings worth trying, the one in use first."""
+"""As measured on an H200; `first_for` chooses."""
 
 
 def attend(
@@ -69,11 +60,10 @@ def attend(
     key_mean: Float[Tensor, "b t d"],
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
-    tiling: Tiling | None = None,
 ) -> tuple[Float[Tensor, "b t s d"], Float[Tensor, "b t s d"]]:
     """Y and F in the operands' type; `extra` joins the attention's output."""
     batch, times, points, width = tokens.shape
-    tiling = tiling or first_for(width, APPLY_TILINGS, points)
+    tiling = first_for(width, BLOCK_TILINGS, points)
     tokens = tokens.contiguous()
     attended, factor = (torch.empty_like(tokens, dtype=weights.operands) for _ in range(2))
     with torch.cuda.device_of(tokens):
@@ -95,10 +85,9 @@ def apply(
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
     decoder: DecoderWeights | None = None,
-    tiling: Tiling | None = None,
 ) -> Float[Tensor, "b t s d_or_c"]:
     """The rest of a modulation block in the operands' type, or the fields that a decoder makes of it, in fp32."""
-    return _launch(tokens, mixing, key_mean, extra, field, weights, tiling, decoder)
+    return _launch(tokens, mixing, key_mean, extra, field, weights, decoder)
 
 
 def modulate(
@@ -106,10 +95,9 @@ def modulate(
     scale: Float[Tensor, "b t_or_1 s d"],
     field: Float[Tensor, "b_or_1 t s d"],
     weights: BlockWeights,
-    tiling: Tiling | None = None,
 ) -> Float[Tensor, "b t s d"]:
     """The part of a block after attention and scale, in the operands' type; `scale` is F."""
-    return _launch(attended, None, scale, None, field, weights, tiling)
+    return _launch(attended, None, scale, None, field, weights)
 
 
 def transform(
@@ -118,10 +106,9 @@ def transform(
     key_mean: Float[Tensor, "b t d"],
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
-    tiling: Tiling | None = None,
 ) -> Float[Tensor, "b t s d"]:
     """The rest of a transformer block, in the operands' type."""
-    return _launch(tokens, mixing, key_mean, extra, None, weights, tiling)
+    return _launch(tokens, mixing, key_mean, extra, None, weights)
 
 
 def _launch(
@@ -131,12 +118,11 @@ def _launch(
     extra: Tensor | None,
     field: Tensor | None,
     weights: BlockWeights,
-    tiling: Tiling | None,
     decoder: DecoderWeights | None = None,
 ) -> Tensor:
     batch, own_times, points, width = tokens.shape
     times, hidden = own_times if field is None else field.shape[1], len(weights.widen.bias)
-    tiling = tiling or first_for(width, MODULATE_TILINGS if mixing is None else APPLY_TILINGS, points)
+    tiling = first_for(width, BLOCK_TILINGS, points)
     tokens, key_mean_or_scale = tokens.contiguous(), key_mean_or_scale.contiguous()
     field = field if field is None else field.to(weights.operands).contiguous()
     extra = extra if extra is None else extra.contiguous()

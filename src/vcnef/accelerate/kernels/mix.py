@@ -38,16 +38,15 @@ from vcnef.accelerate.kernels.parts import (
 from vcnef.accelerate.kernels.requirements import obstacle
 from vcnef.accelerate.kernels.weights import BlockWeights, Tiling, first_for, padded
 
-MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 8, 2, 128), Tiling(64, 0, 4, 1), Tiling(128, 0, 8, 2))
-"""The tilings worth trying, the one in use first."""
+MIX_TILINGS = (Tiling(64, 0, 8, 3, 128), Tiling(64, 0, 4, 1))
 
 
 def mix(
-    tokens: Float[Tensor, "b t s d"], weights: BlockWeights, tiling: Tiling | None = None
+    tokens: Float[Tensor, "b t s d"], weights: BlockWeights
 ) -> tuple[Float[Tensor, "b t d d"], Float[Tensor, "b t d"]]:
     """M in the type of the operands and k̄ in fp32."""
     batch, times, points, width = tokens.shape
-    tiling = tiling or first_for(width, MIX_TILINGS)
+    tiling = first_for(width, MIX_TILINGS)
     tokens = tokens.contiguous()
     mixing = tokens.new_empty(batch, times, width, width, dtype=weights.operands)
     key_mean = tokens.new_empty(batch, times, width, dtype=torch.float32)
