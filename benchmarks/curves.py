@@ -23,12 +23,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from vcnef.kernels.weights import SWITCH
 
 from kernels import change
 from vcnef import workflow
 from vcnef.config import Config
 from vcnef.data import generate
-from vcnef.kernels.weights import SWITCH
 from vcnef.metrics import nrmse
 
 WAYS = {"fused": "half", "plain": "half", "fp32": "fp32"}

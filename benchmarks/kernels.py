@@ -19,14 +19,14 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from vcnef.kernels import modulation as kernels
+from vcnef.kernels.precision import precision
+from vcnef.nn.coordinates import Coordinates
+from vcnef.nn.fused import block_weights
 
 import vcnef
 from vcnef.grid import cell_centres
-from vcnef.kernels import modulation as kernels
-from vcnef.kernels.precision import precision
 from vcnef.models.vcnef import VCNeF
-from vcnef.nn.coordinates import Coordinates
-from vcnef.nn.fused import block_weights
 
 FLOP_PER_TOKEN = {"mix": 4 * 96**2, "apply": 2 * 96**2 * 12, "modulate": 2 * 96**2 * 9, "block": 2 * 96**2 * 14}
 """Products over tokens at width 96 with values and output projection folded, normaliser and layer norms left out."""

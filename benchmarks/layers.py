@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
-
 from vcnef.kernels import layers
 
 EPS = 1e-5

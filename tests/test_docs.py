@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+RUN = ["quickstart.md", "tour.md", "my-own-data.md", "metrics.md", "models.md", "change-the-method.md"]
+"""Pages whose examples are executed."""
 RESULT = re.compile(r"\]\((\.\./benchmarks/results/[^)]+)\)")
 
 
@@ -45,7 +47,7 @@ def own_models():
 
 
 @pytest.mark.usefixtures("own_models")
-@pytest.mark.parametrize("page", ["quickstart.md", "tour.md", "my-own-data.md", "metrics.md", "models.md"])
+@pytest.mark.parametrize("page", RUN)
 def test_every_example_runs_and_prints_what_it_says(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names, printed = {}, ""

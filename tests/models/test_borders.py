@@ -1,8 +1,8 @@
 """Bad input raises one clear sentence that names expected and got."""
 
-import jaxtyping
 from functools import partial
 
+import jaxtyping
 import pytest
 import torch
 

@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 from vcnef.accelerate.kernels.requirements import switched_off
 from vcnef.accelerate.numbers import HALF, cpu_multiplies_bf16
 from vcnef.accelerate.planner import Planner, Setting
-from vcnef.accelerate.recognise import change_everywhere, change_in
+from vcnef.accelerate.recognise import calls_more, change_everywhere, change_in
 from vcnef.accelerate.trajectory import FastVCNeF
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.vcnef import VCNeF
@@ -29,18 +29,23 @@ log = logging.getLogger(__name__)
 
 
 class Reference:
-    """The model itself."""
+    """The model itself; called as a whole for every part of the times where a call does more than encode and query."""
 
     half = None
 
     def __init__(self, model: nn.Module, why: str) -> None:
         self.model, self.plan = model, {"model": f"reference: {why}"}
+        self.whole = isinstance(model, TrajectoryModel) and calls_more(model)
 
     def encode(self, *question: Tensor | None) -> Any:
-        return self.model.encode(*question)
+        return question if self.whole else self.model.encode(*question)
 
     def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
-        return self.model.query_in_parts(latent, t, times)
+        if not self.whole:
+            return self.model.query_in_parts(latent, t, times)
+        u0, grid, params = latent
+        parts = t.split(times, dim=-1) if self.model.independent_times else (t,)
+        return (self.model(u0, grid, part, params) for part in parts)
 
 
 Engine = FastVCNeF | Reference

@@ -16,6 +16,7 @@ from torch import nn
 from torch.nn.modules import module as torch_module
 
 from vcnef.models import vcnef, vcnef_beyond
+from vcnef.models.interface import TrajectoryModel
 from vcnef.models.vcnef import (
     CoordinateBranch,
     LinearAttention,
@@ -123,7 +124,7 @@ def change_in(part: nn.Module, kinds: Iterable[type[nn.Module]], *, leave_out: I
 
 def change_everywhere() -> str | None:
     """What is different for all models of this process, or None."""
-    if any(getattr(torch_module, name) for name in GLOBAL_HOOKS):
+    if _global_hooks():
         return "hooks for all modules are registered"
     for base, methods in WRITTEN.items():
         for name, function in _callables(base).items():
@@ -136,13 +137,25 @@ def change_everywhere() -> str | None:
     return None
 
 
+def calls_more(model: TrajectoryModel) -> bool:
+    """Whether a call of the model may do more than its `encode` and `query` do: by a `forward` of its own, or hooks."""
+    own_forward = type(model).forward is not TrajectoryModel.forward or "forward" in vars(model)
+    return own_forward or _has_hooks(model) or _global_hooks()
+
+
+def _has_hooks(part: nn.Module) -> bool:
+    return any(vars(part)[name] for name in HOOKS)
+
+
+def _global_hooks() -> bool:
+    return any(getattr(torch_module, name) for name in GLOBAL_HOOKS)
+
+
 def _own_change(part: nn.Module) -> str | None:
     kind = type(part)
-    state = part.__dict__
-    for name in HOOKS:
-        if state[name]:
-            return "it has hooks"
-    replaced = METHODS[kind].intersection(state)
+    if _has_hooks(part):
+        return "it has hooks"
+    replaced = METHODS[kind].intersection(vars(part))
     if replaced:
         return f"its {min(replaced)} was replaced"
     return None if KNOWN[kind](part) else f"this {kind.__name__} is set up otherwise"

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.accelerate.blocks import Coordinates, branches_together
+from vcnef.accelerate.recognise import change_in
 from vcnef.models.interface import check_shapes
 from vcnef.models.vcnef import Nothing, VCNeF
 from vcnef.models.vcnef_beyond import InterleavedVCNeF, interleaved, take_apart, together
@@ -61,8 +62,9 @@ class FastVCNeF:
     def __init__(self, model: VCNeF, parts: Parts, plan: dict[str, str], half: torch.dtype | None) -> None:
         """`plan` says of each part how it is computed; `half` is the type of operands in half precision, if any."""
         self.model, self.parts, self.plan, self.half = model, parts, plan, half
-        self.has_clocks = type(model.clocks) is not Nothing
-        self.has_start = type(model.start) is not Nothing
+        self.has_clocks, self.has_start = (
+            change_in(part, [Nothing]) is not None for part in (model.clocks, model.start)
+        )
 
     def forward(
         self,
