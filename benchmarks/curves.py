@@ -23,10 +23,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from vcnef.kernels.weights import SWITCH
 
-from kernels import change
+from forward import change
 from vcnef import workflow
+from vcnef.accelerate.kernels.requirements import SWITCH
 from vcnef.config import Config
 from vcnef.data import generate
 from vcnef.metrics import nrmse

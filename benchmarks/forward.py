@@ -1,18 +1,17 @@
-"""The method written down in a straightforward way against the reference and what is fast, as ratios.
+"""The method as it is written against what is fast: ratios of predictions and of training steps, in one run.
 
     python benchmarks/forward.py [--ndim 1] [--batch 16] [--times 40] [--points 256] [--device cpu] [--json FILE]
 
-The twin is the paper's method without any algebra: tokens repeated for every query time before the first modulation
-block, time and space concatenated and encoded for every sample, keys multiplied by a mask of ones (as linear
-transformers with padding do). The reference is the model itself, `models/vcnef.py`; "predict" and the engine's step are
-`vcnef.accelerate`. All compute the same function from the same weights, which the script checks before it times. A
-ratio is the twin's time over the other's, of a forward pass or of one with gradients.
+"reference" is `models/vcnef.py`, asked in the same chunks (`VCNEF_KERNELS=0`); the others are `vcnef.accelerate`, in
+the precisions that are named. All compute the same function from the same weights, which is checked before it is timed.
+`change` is ‖found − reference‖ / ‖reference‖, and a ratio is the reference's time over the other's.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import time
@@ -21,69 +20,31 @@ from functools import partial
 from pathlib import Path
 
 import torch
-import torch.nn.functional as F
-from einops import rearrange
-from torch import Tensor, nn
+from torch import Tensor
 
 import vcnef
 from vcnef.accelerate import predict
 from vcnef.accelerate.engine import training_engine
+from vcnef.accelerate.kernels.requirements import SWITCH
 from vcnef.grid import cell_centres
-from vcnef.models.vcnef import FourierCoordinates, LinearAttention, Nothing, VCNeF, sigma
+from vcnef.models.vcnef import VCNeF
 
 
-def twin_attention(attention: LinearAttention, z: Tensor) -> Tensor:
-    split = "... s (h e) -> ... h s e"
-    queries = sigma(rearrange(attention.query(z), split, h=attention.heads))
-    keys = sigma(rearrange(attention.key(z), split, h=attention.heads))
-    keys = keys * z.new_ones(z.shape[:-1])[..., None, :, None]
-    values = rearrange(attention.value(z), split, h=attention.heads)
-    state = torch.einsum("...sk,...se->...ke", keys, values)
-    normaliser = 1 / (torch.einsum("...sk,...k->...s", queries, keys.sum(-2)) + 1e-6)
-    mixed = torch.einsum("...sk,...ke,...s->...se", queries, state, normaliser)
-    return attention.out(rearrange(mixed, "... h s e -> ... s (h e)"))
+def reference(model: VCNeF, *question: Tensor) -> Tensor:
+    os.environ[SWITCH] = "0"
+    try:
+        return predict(model, *question, precision="fp32")
+    finally:
+        os.environ.pop(SWITCH)
 
 
-def twin_block(block: nn.Module, z: Tensor, c: Tensor | None = None) -> Tensor:
-    """A transformer block, or a modulation block where there are coordinates; parts that are left out cost nothing."""
-    z = block.attention_norm(z + twin_attention(block.attention, z))
-    if c is not None:
-        g = block.branch.project(block.branch.lift(c))
-        if not isinstance(block.branch.residual, Nothing):
-            g = g + block.branch.residual(F.gelu(g))
-        z = block.modulation_norm(z + block.out(sigma(block.scale(z)) * g))
-    return block.mlp_norm(z + block.mlp(z))
-
-
-def twin_coordinates(model: VCNeF, grid: Tensor, t: Tensor) -> Tensor:
-    encode = model.coordinates
-    patches = isinstance(encode, FourierCoordinates)
-    if patches:
-        space, clock = encode.encode_space(grid)[..., encode.half :], encode.encode_time(t)[..., : encode.half]
-    else:
-        space, clock = grid.flatten(1, -2), t.unsqueeze(-1)
-    shape = (*t.shape, space.shape[1], -1)
-    joined = torch.cat((clock.unsqueeze(2).expand(shape), space.unsqueeze(1).expand(shape)), dim=-1)
-    return joined if patches else encode.linear(joined)
-
-
-def twin(model: VCNeF, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor) -> Tensor:
-    batch, times = len(u0), len(t)
-    grid, t = grid.expand(batch, *grid.shape), t.expand(batch, times)
-    *blocks, norm = model.blocks
-    z = model.encoder(u0, grid, params)
-    for block in blocks:
-        z = twin_block(block, z)
-    z = norm(z).unsqueeze(1).repeat(1, times, 1, 1)
-    c = twin_coordinates(model, grid, t)
-    for block in model.modulations:
-        z = twin_block(block, z, c)
-    return model.decoder(z, u0.shape[1:-1])
-
-
-def step(function: Callable[..., Tensor], model: VCNeF, *inputs: Tensor) -> None:
+def step(function: Callable[..., Tensor], model: VCNeF, *question: Tensor) -> None:
     model.zero_grad(set_to_none=True)
-    function(*inputs).square().mean().backward()
+    function(*question).square().mean().backward()
+
+
+def change(found: Tensor, expected: Tensor) -> float:
+    return float((found - expected).norm() / expected.norm())
 
 
 def seconds(functions: dict[str, Callable[[], object]], device: str, repeats: int) -> dict[str, float]:
@@ -107,25 +68,25 @@ def compare(args: argparse.Namespace, variant: str) -> dict[str, float | str]:
     u0, params = torch.randn(args.batch, *sides, 1), torch.rand(args.batch, 1)
     grid = cell_centres(((0.0, 1.0),) * args.ndim, sides)
     t = torch.linspace(1 / args.times, 1, args.times)
-    inputs = tuple(x.to(args.device) for x in (u0, grid, t, params))
-    written, engine = partial(twin, model), training_engine(model, inputs[0].device, None, compiled=False)
-    single, half = (partial(predict, model, precision=name) for name in ("fp32", "bf16"))
-    with torch.no_grad():
-        expected = written(*inputs)
-        difference = max(float((f(*inputs) - expected).abs().max()) for f in (model, single, engine.forward))
-        rounding = float((half(*inputs) - expected).norm() / expected.norm())
-        del expected
-        forward = {"twin forward": written, "reference forward": model, "predict": single, "predict bf16": half}
-        taken = seconds({name: partial(f, *inputs) for name, f in forward.items()}, args.device, args.repeats)
-    steps = {"twin step": written, "reference step": model, "engine step": engine.forward}
-    taken |= seconds({k: partial(step, f, model, *inputs) for k, f in steps.items()}, args.device, args.steps)
-    return {
-        "variant": variant,
-        "largest difference": difference,
-        "change by bf16": rounding,
-        **taken,
-        **{f"{name} ratio": taken[twins] / taken[name] for twins, *others in (forward, steps) for name in others},
-    }
+    question = tuple(x.to(args.device) for x in (u0, grid, t, params))
+    row: dict[str, float | str] = {"variant": variant}
+
+    fast = {f"predict {name}": partial(predict, model, precision=name) for name in args.precisions}
+    expected = reference(model, *question)
+    for name, function in fast.items():
+        row[f"{name}, change"] = change(function(*question), expected)
+    ways = {"reference": partial(reference, model)} | fast
+    taken = seconds({name: partial(way, *question) for name, way in ways.items()}, args.device, args.repeats)
+    row |= {f"{name}, s": value for name, value in taken.items()}
+    row |= {f"{name}, ratio": taken["reference"] / taken[name] for name in fast}
+
+    if args.steps:
+        engine = training_engine(model, question[0].device, None, compiled=False)
+        steps = {"reference step": model, "engine step": engine.forward}
+        taken = seconds({k: partial(step, f, model, *question) for k, f in steps.items()}, args.device, args.steps)
+        row |= {f"{name}, s": value for name, value in taken.items()}
+        row["engine step, ratio"] = taken["reference step"] / taken["engine step"]
+    return row
 
 
 def main() -> None:
@@ -135,8 +96,9 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=40)
     parser.add_argument("--points", type=int, default=256, help="points a side")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--repeats", type=int, default=7, help="timed forward passes of each kind")
-    parser.add_argument("--steps", type=int, default=2, help="timed training steps of each kind")
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], help="of predictions, e.g. fp32 fp16 bf16")
+    parser.add_argument("--repeats", type=int, default=7, help="timed predictions of each kind")
+    parser.add_argument("--steps", type=int, default=2, help="timed training steps of each kind; 0 leaves them out")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
 
@@ -145,7 +107,7 @@ def main() -> None:
         print(f"{name:24s}", *(f"{v:>10.3g}" if isinstance(v, float) else f"{v:>10s}" for v in (r[name] for r in rows)))
     if args.json:
         where = {"torch": torch.__version__, "threads": torch.get_num_threads(), "machine": platform.processor()}
-        case = {key: getattr(args, key) for key in ("ndim", "batch", "times", "points", "device", "repeats", "steps")}
+        case = {key: value for key, value in vars(args).items() if key != "json"}
         args.json.write_text(json.dumps({"case": case, **where, "rows": rows}, indent=2))
 
 

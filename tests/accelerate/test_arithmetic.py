@@ -8,11 +8,10 @@ from torch.autograd import forward_ad
 
 import vcnef
 from vcnef.accelerate import arithmetic, predict
-from vcnef.accelerate.arithmetic import TRAINING, inference
+from vcnef.accelerate.arithmetic import TRAINING, inference, sigma
 from vcnef.accelerate.engine import inference_engine, training_engine
 from vcnef.accelerate.kernels.requirements import SWITCH
 from vcnef.grid import cell_centres
-from vcnef.models.vcnef import sigma
 
 CPU = torch.device("cpu")
 

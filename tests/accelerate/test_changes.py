@@ -19,6 +19,7 @@ from vcnef.accelerate.engine import FastVCNeF, inference_engine, training_engine
 from vcnef.accelerate.recognise import change_everywhere
 from vcnef.models import vcnef as method
 from vcnef.models.vcnef import LinearAttention, ModulationBlock
+from vcnef.nn.layers import join_inputs
 
 HERE = Path(__file__).parent
 ways = SimpleNamespace(**run_path(str(HERE / "changes.py")))
@@ -71,7 +72,7 @@ def test_no_change_of_any_part_is_overlooked(name):
         (ModulationBlock, "modulate", lambda self, z, c: 0 * (z + c)),
         (ModulationBlock, "forward", lambda self, z, c, sides=(): z.expand(-1, c.shape[1], -1, -1)),
         (nn.Linear, "forward", lambda self, x: 2 * nn.functional.linear(x, self.weight, self.bias)),
-        (method, "sigma", lambda x: x.square() + 0.1),
+        (method, "join_inputs", lambda *given: (3 * join_inputs(*given)).sin()),
     ],
 )
 def test_what_is_changed_for_all_models_runs(owner, name, other, monkeypatch):

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from vcnef.accelerate.arithmetic import TRAINING, inference
-from vcnef.accelerate.patches import decode_patches, encode_patches
+from vcnef.accelerate.patches import decode_patches, encode_patches, encode_space, encode_time
 from vcnef.grid import cell_centres
-from vcnef.models.vcnef import PatchDecoder, PatchEncoder
+from vcnef.models.vcnef import FourierCoordinates, PatchDecoder, PatchEncoder
 from vcnef.nn.patches import whole_sides
 
 SIDES = [(20,), (8, 12), (8, 4, 12), (7,), (9, 5), (5, 4, 9)]
@@ -32,6 +32,16 @@ def test_the_encoder_is_two_convolutions(sides, periodic, own):
     points = torch.stack((grid, grid**2)) if own else grid[None]
     found = with_gradients(lambda u: encode_patches(encoder, u, points, params), encoder, u0)
     torch.testing.assert_close(found, with_gradients(lambda u: encoder(u, points, params), encoder, u0))
+
+
+@pytest.mark.parametrize("points", [1, 2])
+@pytest.mark.parametrize("sides", SIDES)
+def test_coordinates_are_a_sum_of_time_and_space(sides, points):
+    ndim, t = len(sides), torch.rand(2, 3, dtype=torch.float64)
+    coordinates = FourierCoordinates(ndim, 16, (2, 4), points, pace=0.1).double()
+    grid = cell_centres(((0.0, 1.0),) * ndim, sides, dtype=torch.float64).unsqueeze(0)
+    time, space = encode_time(coordinates, t), encode_space(coordinates, grid)
+    torch.testing.assert_close(time.unsqueeze(2) + space.unsqueeze(1), coordinates(t, grid))
 
 
 @pytest.mark.parametrize("shared_mlp", [False, True])

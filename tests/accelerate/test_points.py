@@ -17,6 +17,7 @@ from vcnef.grid import cell_centres
 from vcnef.models.vcnef import LinearCoordinates, PointDecoder, PointEncoder
 
 GRID = cell_centres(((0.0, 1.0), (0.0, 2.0)), (3, 4)).unsqueeze(0)
+MAPS = [F.linear, sum_of_columns]
 
 
 def with_gradients(function, given):
@@ -35,22 +36,26 @@ def test_a_sum_of_columns_is_a_product(features, biased):
 @pytest.mark.parametrize("params", [None, torch.rand(2, 3)])
 def test_points_are_encoded_as_the_model_does(params):
     encoder, u0 = PointEncoder(2 + 1 + (0 if params is None else 3), 8), torch.randn(2, 3, 4, 1)
-    torch.testing.assert_close(encode_points(encoder, u0, GRID, params), encoder(u0, GRID, params))
+    for linear in MAPS:
+        torch.testing.assert_close(encode_points(encoder, linear, u0, GRID, params), encoder(u0, GRID, params))
 
 
-def test_coordinates_are_encoded_as_the_model_does():
+@pytest.mark.parametrize("linear", MAPS)
+def test_coordinates_are_a_sum_of_time_and_space(linear):
     coordinates, t = LinearCoordinates(2, 8, pace=3.0), torch.rand(2, 5)
-    torch.testing.assert_close(encode_space(coordinates, GRID), coordinates.encode_space(GRID))
-    torch.testing.assert_close(encode_time(coordinates, t), coordinates.encode_time(t))
+    time, space = encode_time(coordinates, linear, t), encode_space(coordinates, linear, GRID)
+    torch.testing.assert_close(time.unsqueeze(2) + space.unsqueeze(1), coordinates(t, GRID))
 
 
-def test_autocasting_rounds_neither_points_nor_times():
+@pytest.mark.parametrize("linear", MAPS)
+def test_autocasting_rounds_neither_points_nor_times(linear):
     coordinates, t = LinearCoordinates(1, 8), torch.linspace(0.9, 0.91, 7).unsqueeze(0)
     grid = cell_centres(((0.0, 1.0),), (256,)).unsqueeze(0)
     encoder, u0 = PointEncoder(2, 8), torch.randn(1, 256, 1)
 
     def encode():
-        return encode_space(coordinates, grid), encode_time(coordinates, t), encode_points(encoder, u0, grid, None)
+        where = encode_space(coordinates, linear, grid), encode_time(coordinates, linear, t)
+        return *where, encode_points(encoder, linear, u0, grid, None)
 
     expected = encode()
     with torch.autocast("cpu", torch.bfloat16):

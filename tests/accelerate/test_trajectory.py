@@ -23,8 +23,13 @@ def test_what_coordinates_alone_make_is_computed_for_many_chunks_at_once(batch, 
     t = torch.rand(batch, 7) if own else torch.rand(7)
     expected, found = model(u0, grid, t, params), []
     engine = inference_engine(model, torch.device("cpu"), "fp32")
-    encode_time = engine.parts.encode_time
-    engine.parts = replace(engine.parts, encode_time=lambda t: found.append(t.shape[-1]) or encode_time(t))
+    coordinates = engine.parts.coordinates
+
+    def encode_time(t):
+        found.append(t.shape[-1])
+        return coordinates.encode_time(t)
+
+    engine.parts = replace(engine.parts, coordinates=coordinates._replace(encode_time=encode_time))
     parts = list(engine.query_in_parts(engine.encode(u0, grid, params), t, 2))
     assert [part.shape[1] for part in parts] == [2, 2, 2, 1]
     torch.testing.assert_close(torch.cat(parts, dim=1), expected)

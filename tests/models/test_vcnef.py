@@ -1,5 +1,8 @@
 """What a VCNeF promises whatever its weights: times do not interact, points permute, grids are free."""
 
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,6 +10,7 @@ import vcnef
 from vcnef.accelerate import predict
 from vcnef.grid import cell_centres
 
+SOURCE = str(Path(vcnef.__file__).parent)
 SIDES = {1: (24,), 2: (32, 16), 3: (16, 16, 16)}
 TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 2}
 
@@ -286,3 +290,20 @@ def test_derivatives_in_time_are_exact():
     step = 1e-6
     difference = (model.query(latent, t + step) - model.query(latent, t - step)) / (2 * step)
     torch.testing.assert_close(rate, difference, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(("ndim", "most"), [(1, 15), (2, 22)])
+def test_one_forward_pass_is_read_in_few_functions(ndim, most):
+    model, question, called = tiny(ndim, params=1), inputs(ndim), set()
+
+    def note(frame, event, _):
+        code = frame.f_code
+        # Names of comprehensions are in angle brackets.
+        if event == "call" and code.co_filename.startswith(SOURCE) and not code.co_name.startswith("<"):
+            called.add(code.co_qualname)
+
+    sys.setprofile(note)
+    model(*question)
+    sys.setprofile(None)
+    assert "LinearAttention.feature_map" in called
+    assert len(called) <= most, sorted(called)

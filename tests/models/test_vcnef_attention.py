@@ -1,7 +1,8 @@
 import pytest
 import torch
+import torch.nn.functional as F
 
-from vcnef.models.vcnef import LinearAttention, SoftmaxAttention, sigma
+from vcnef.models.vcnef import LinearAttention, SoftmaxAttention
 
 
 def explicit_kernel_attention(attention: LinearAttention, tokens: torch.Tensor) -> torch.Tensor:
@@ -10,8 +11,8 @@ def explicit_kernel_attention(attention: LinearAttention, tokens: torch.Tensor) 
     width = tokens.shape[-1] // attention.heads
     for h in range(attention.heads):
         own = slice(h * width, (h + 1) * width)
-        queries = sigma(attention.query(tokens)[..., own])
-        keys = sigma(attention.key(tokens)[..., own])
+        queries = F.elu(attention.query(tokens)[..., own]) + 1
+        keys = F.elu(attention.key(tokens)[..., own]) + 1
         kernel = queries @ keys.mT
         heads.append(kernel / kernel.sum(-1, keepdim=True) @ attention.value(tokens)[..., own])
     return attention.out(torch.cat(heads, dim=-1))

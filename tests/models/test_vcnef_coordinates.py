@@ -11,8 +11,8 @@ def test_linear_coordinates_are_one_linear_layer_on_t_and_x():
     encode = LinearCoordinates(2, 8).double()
     t, points = torch.rand(3, 4, dtype=torch.float64), torch.rand(3, 5, 2, dtype=torch.float64)
     joined = torch.cat((t[:, :, None, None].expand(-1, -1, 5, 1), points[:, None].expand(-1, 4, -1, -1)), dim=-1)
-    separable = encode.encode_time(t).unsqueeze(2) + encode.encode_space(points).unsqueeze(1)
-    torch.testing.assert_close(separable, encode.linear(joined))
+    torch.testing.assert_close(encode(t, points), encode.linear(joined))
+    torch.testing.assert_close(encode(t, points[:1])[1], encode(t[1:2], points[:1])[0])
 
 
 @pytest.mark.parametrize("points", [1, 2])
@@ -20,13 +20,12 @@ def test_fourier_coordinates_are_a_concatenation(points):
     encode = FourierCoordinates(2, 16, (4, 8), points).double()
     grid = cell_centres(((0.0, 1.0),) * 2, 16, dtype=torch.float64).unsqueeze(0)
     t = torch.rand(1, 3, dtype=torch.float64)
-    space, time = encode.encode_space(grid), encode.encode_time(t)
-    assert space.shape == (1, 16 + 4, 16)
-    assert torch.count_nonzero(space[..., :8]) == torch.count_nonzero(time[..., 8:]) == 0
-    torch.testing.assert_close(time[..., :8], sinusoidal(t, 8))
+    c = encode(t, grid)
+    assert c.shape == (1, 3, 16 + 4, 16)
+    torch.testing.assert_close(c[:, :, 5, :8], sinusoidal(t, 8))
     centre_or_corner = grid[:, 4:8, :4].mean((1, 2)) if points == 1 else grid[:, 4, 0]
     first = encode.fourier[0](centre_or_corner)
-    torch.testing.assert_close(space[:, 4, 8 : 8 + first.shape[-1]], first)
+    torch.testing.assert_close(c[:, 1, 4, 8 : 8 + first.shape[-1]], first)
 
 
 def test_sinusoidal_time_is_the_transformers_encoding():
@@ -49,8 +48,8 @@ def test_gradients():
     fourier = LearnableFourier(2, 8, 4).double()
     x = torch.rand(3, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(fourier, x)
-    linear = LinearCoordinates(2, 4).double()
-    assert torch.autograd.gradcheck(linear.encode_space, x.unsqueeze(0))
+    linear, t = LinearCoordinates(2, 4).double(), torch.rand(1, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(linear, (t, x.unsqueeze(0)))
 
 
 def test_a_width_that_cannot_hold_the_points_is_refused():
@@ -73,7 +72,7 @@ def test_clocks_go_as_fast_as_parameters_say():
     clocks = Clocks(3, 8, speeds).double()
     t, params = torch.rand(1, 4, dtype=torch.float64), torch.randn(2, 2, dtype=torch.float64)
     found = clocks(t, params)
-    assert found.shape == (2, 4, 8)
+    assert found.shape == (2, 4, 1, 8)
     # Time passes twice as fast: the same as twice the time.
     fast = torch.stack(((torch.exp(2 * params[:, 0] - 1) * 2).log() / 2 + 0.5, 2 * params[:, 1] + 2), dim=-1)
     torch.testing.assert_close(clocks(t, fast), clocks(2 * t, params))

@@ -18,8 +18,8 @@ def test_points_times_and_states_are_encoded_as_without(ndim, options):
     u0, t = torch.randn(1, *sides, 1), torch.linspace(0.9, 0.91, 7).unsqueeze(0)
 
     def encode():
-        where = model.coordinates.encode_space(points), model.coordinates.encode_time(t)
-        return model.encoder(u0, points, None), *where
+        c = model.coordinates(t, points)
+        return model.encoder(u0, points, None), c[:, 0], c[:, :, 0]
 
     expected = encode()
     with torch.autocast("cpu", torch.bfloat16):

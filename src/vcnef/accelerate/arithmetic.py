@@ -15,7 +15,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.models.vcnef import LinearAttention, sigma
+from vcnef.models.vcnef import LinearAttention
 
 ONE_PASS = {type(None): "none", nn.ReLU: "relu", nn.GELU: "gelu"}
 """Activation -> its name in oneDNN, which applies it to a product before the result is written."""
@@ -35,6 +35,11 @@ class Arithmetic:
     """The matrix that takes an attention's normalised queries to its outputs."""
     norm_adds_bias: bool = False
     """Whether `add_norm` is given the last bias of a layer on its own: a kernel has its gradient at hand."""
+
+
+def sigma(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+    """σ(x) = ELU(x) + 1 of a modulation block, and the feature map φ of linear attention."""
+    return F.elu(x) + 1
 
 
 # --- With gradients, on any device ----------------------------------------------------------------------------------

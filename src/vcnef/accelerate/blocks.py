@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from vcnef.accelerate.arithmetic import Arithmetic
 from vcnef.accelerate.attention import joined_softmax_attention, membership, unbiased_linear_attention
+from vcnef.accelerate.numbers import full_precision
 from vcnef.accelerate.patches import feed_forward
 from vcnef.models.vcnef import CoordinateBranch, LinearAttention, Nothing, SoftmaxAttention
-from vcnef.nn.layers import full_precision
 
 Sides = tuple[int, ...]
 
@@ -31,6 +31,15 @@ class Coordinates(NamedTuple):
 
     def joined(self) -> Float[Tensor, "b_or_1 t s d"]:
         return self.time.unsqueeze(2) + self.space.unsqueeze(1)
+
+
+class OwnCoordinates(NamedTuple):
+    """c as a model's own part gives it, of which no sum is known."""
+
+    c: Float[Tensor, "b_or_1 t s d"]
+
+    def joined(self) -> Float[Tensor, "b_or_1 t s d"]:
+        return self.c
 
 
 class Begun(NamedTuple):
@@ -50,7 +59,7 @@ class ReferenceBlock:
     def transform(self, z: Tensor, sides: Sides) -> Tensor:
         return self.block(z, sides)
 
-    def field(self, coordinates: Coordinates) -> Tensor:
+    def field(self, coordinates: Coordinates | OwnCoordinates) -> Tensor:
         """C itself: the block has a branch of its own."""
         return coordinates.joined()
 
@@ -83,9 +92,9 @@ class LayeredBlock:
     def transform(self, z: Float[Tensor, "b s d"], sides: Sides) -> Float[Tensor, "b s d"]:
         return self.feed(self.attend(z, sides))
 
-    def field(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
+    def field(self, coordinates: Coordinates | OwnCoordinates) -> Float[Tensor, "b_or_1 t s d"]:
         branch = self.block.branch
-        if "branch" not in self.known:
+        if "branch" not in self.known or type(coordinates) is OwnCoordinates:
             return branch(coordinates.joined())
         return branch_of_sums(branch, coordinates, self.arithmetic)
 

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.accelerate.arithmetic import TRAINING, Arithmetic, inference, mixing
-from vcnef.accelerate.blocks import Begun, Coordinates, LayeredBlock, Sides
+from vcnef.accelerate.blocks import Begun, Coordinates, LayeredBlock, OwnCoordinates, Sides
 from vcnef.accelerate.kernels.activation import GELU
 from vcnef.accelerate.kernels.attention import ATTENTION
 from vcnef.accelerate.kernels.decoder import DECODE, DECODER
@@ -78,7 +78,7 @@ class PackedBlock:
         alone = z.unsqueeze(1)
         return TRANSFORM(alone, *MIX(alone, self.weights), self.weights, self.extra(alone, sides)).squeeze(1)
 
-    def field(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
+    def field(self, coordinates: Coordinates | OwnCoordinates) -> Float[Tensor, "b_or_1 t s d"]:
         return self.layered.field(coordinates)
 
     def begin(self, z: Float[Tensor, "b 1 s d"], sides: Sides) -> Begun:
@@ -106,7 +106,7 @@ class TrainedBlock:
     def transform(self, z: Float[Tensor, "b s d"], sides: Sides) -> Float[Tensor, "b s d"]:
         return self.feed(self.attend(z, sides))
 
-    def field(self, coordinates: Coordinates) -> Float[Tensor, "b_or_1 t s d"]:
+    def field(self, coordinates: Coordinates | OwnCoordinates) -> Float[Tensor, "b_or_1 t s d"]:
         return self.layered.field(coordinates)
 
     def begin(self, z: Float[Tensor, "b 1 s d"], sides: Sides) -> Begun:

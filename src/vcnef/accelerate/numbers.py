@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from threading import RLock
 from typing import Any
 
 import torch
+from torch import Tensor
 
 HALF: dict[str, torch.dtype | None] = {"fp32": None, "tf32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 """Operands of products by precision, all summed in fp32; "fp32" and "tf32" are single precision, the latter with
@@ -67,6 +68,11 @@ def _switch(products: str | None, convolutions: bool | None, newer: list[str]) -
         torch.backends.cudnn.allow_tf32 = convolutions
     for place, value in zip(_places(), newer, strict=True):
         place.fp32_precision = value
+
+
+def full_precision(x: Tensor) -> AbstractContextManager:
+    """Disable autocasting on the device of `x`, as `models/vcnef.py` does for inputs and outputs."""
+    return torch.autocast(x.device.type, enabled=False)
 
 
 # --- bf16 on a CPU --------------------------------------------------------------------------------------------------

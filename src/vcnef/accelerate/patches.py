@@ -15,9 +15,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.accelerate.arithmetic import Arithmetic
-from vcnef.models.vcnef import PatchDecoder, PatchEncoder
-from vcnef.nn.layers import FeedForward, full_precision, join_inputs
-from vcnef.nn.patches import continue_field, continue_grid, whole_sides
+from vcnef.accelerate.numbers import full_precision
+from vcnef.models.vcnef import FourierCoordinates, PatchDecoder, PatchEncoder
+from vcnef.nn.layers import FeedForward, join_inputs, sinusoidal
+from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
 
 
 def encode_patches(
@@ -42,6 +43,19 @@ def _cells(inputs: Float[Tensor, "b *x i"], size: int) -> Float[Tensor, "b s cel
     patches, cells, points = ([1 + part + 3 * axis for axis in axes] for part in range(3))
     apart = inputs.permute(0, *patches, *cells, -1, *points)
     return apart.flatten(1 + 2 * ndim).flatten(1 + ndim, 2 * ndim).flatten(1, ndim)
+
+
+def encode_space(coordinates: FourierCoordinates, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
+    """Zeros stand where time does: so the concatenation of both is the sum of two padded vectors."""
+    grid = continue_grid(grid, whole_sides(tuple(grid.shape[1:-1]), coordinates.patches))
+    rows = []
+    for fourier, size in zip(coordinates.fourier, coordinates.patches, strict=True):
+        rows.append(fourier(patch_points(grid, size, coordinates.points)).flatten(-2))
+    return F.pad(torch.cat(rows, dim=1), (coordinates.half_width, 0))
+
+
+def encode_time(coordinates: FourierCoordinates, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+    return F.pad(sinusoidal(coordinates.pace * t, coordinates.half_width), (0, coordinates.half_width))
 
 
 def decode_patches(

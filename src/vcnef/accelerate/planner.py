@@ -12,18 +12,19 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vcnef.accelerate import patches, points
 from vcnef.accelerate.arithmetic import TRAINING, Arithmetic, inference
 from vcnef.accelerate.blocks import LayeredBlock, ReferenceBlock
 from vcnef.accelerate.kernels.requirements import WIDEST_NORM, obstacle
-from vcnef.accelerate.patches import decode_patches, encode_patches
-from vcnef.accelerate.points import decode_points, encode_points, encode_space, encode_time
 from vcnef.accelerate.recognise import change_in
 from vcnef.accelerate.stencil import convolve_tokens
-from vcnef.accelerate.trajectory import Parts
+from vcnef.accelerate.trajectory import Parts, SummedCoordinates
 from vcnef.models.vcnef import (
     CoordinateBranch,
+    FourierCoordinates,
     LinearAttention,
     LinearCoordinates,
     ModulationBlock,
@@ -36,7 +37,7 @@ from vcnef.models.vcnef import (
     TransformerBlock,
     VCNeF,
 )
-from vcnef.models.vcnef_beyond import Stencil
+from vcnef.models.vcnef_beyond import Clocks, Stencil
 
 CHILDREN = {
     "attention": (LinearAttention, SoftmaxAttention, Nothing),
@@ -75,20 +76,19 @@ class Planner:
         model = self.model
         *blocks, norm = model.blocks
         encoder = self.encoder()
-        space, time = self.coordinates()
+        coordinates = self.coordinates()
         transforms = [self.block(f"blocks.{k}", block, TransformerBlock) for k, block in enumerate(blocks)]
         last_norm = self.last_norm(norm)
         modulations = [self.block(f"modulations.{k}", b, ModulationBlock) for k, b in enumerate(model.modulations)]
         decoder = self.decoder()
         return Parts(
             encoder,
-            space,
-            time,
+            coordinates,
             transforms,
             last_norm,
             modulations,
             decoder,
-            branches_at_once=self.branches_at_once(modulations),
+            branches_at_once=self.branches_at_once(coordinates, modulations),
             decodes_last=hasattr(modulations[-1], "weights") and hasattr(decoder, "weights"),
         )
 
@@ -102,15 +102,28 @@ class Planner:
             return encoder
         if type(encoder) is PatchEncoder:
             self.plan["encoder"] = "products over patches"
-            return partial(encode_patches, encoder)
+            return partial(patches.encode_patches, encoder)
         self.plan["encoder"] = "one product"
-        return partial(encode_points, encoder) if self.sums_compile else encoder
+        return partial(points.encode_points, encoder, self.linear)
 
-    def coordinates(self) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-        coordinates = self.model.coordinates
-        if self.sums_compile and self.has_linear_coordinates():
-            return partial(encode_space, coordinates), partial(encode_time, coordinates)
-        return coordinates.encode_space, coordinates.encode_time
+    def coordinates(self) -> SummedCoordinates | nn.Module:
+        """What is left out of the questions is called as it is in any case."""
+        coordinates, clocks = self.model.coordinates, self.model.clocks
+        changed = {
+            "coordinates": change_in(coordinates, (LinearCoordinates, FourierCoordinates), leave_out=["fourier"]),
+            "clocks": change_in(clocks, (Clocks, Nothing), leave_out=["out"]),
+        }
+        changed = {part: why for part, why in changed.items() if why is not None}
+        if changed:
+            self.plan |= {part: f"reference: {why}" for part, why in changed.items()}
+            return coordinates
+        self.plan["coordinates"] = "a sum of time and space"
+        if type(coordinates) is FourierCoordinates:
+            ways = partial(patches.encode_space, coordinates), partial(patches.encode_time, coordinates)
+        else:
+            own = coordinates, self.linear
+            ways = partial(points.encode_space, *own), partial(points.encode_time, *own)
+        return SummedCoordinates(*ways)
 
     def last_norm(self, norm: nn.Module) -> Callable[[Tensor], Tensor]:
         changed = change_in(norm, (nn.LayerNorm,))
@@ -127,11 +140,11 @@ class Planner:
             return decoder
         if type(decoder) is PatchDecoder:
             self.plan["decoder"] = f"products over patches, {self.precision}"
-            return partial(decode_patches, decoder, arithmetic=self.arithmetic)
+            return partial(patches.decode_patches, decoder, arithmetic=self.arithmetic)
         why_not = self.obstacle_of_decoder(decoder)
         if why_not is not None:
             self.plan["decoder"] = self.layer_by_layer(why_not)
-            return partial(decode_points, decoder, arithmetic=self.arithmetic)
+            return partial(points.decode_points, decoder, arithmetic=self.arithmetic)
         from vcnef.accelerate.gpu import PackedDecoder, trained_decoder
 
         self.plan["decoder"] = f"fused kernels, {self.precision}"
@@ -217,9 +230,10 @@ class Planner:
 
     # --- What several parts make possible ---------------------------------------------------------------------------
 
-    def branches_at_once(self, modulations: list[Any]) -> bool:
+    def branches_at_once(self, coordinates: SummedCoordinates | nn.Module, modulations: list[Any]) -> bool:
         """Whether MLP(C) of all blocks is computed by the same products, which small steps on a GPU gain from."""
-        if not (self.setting.training and self.setting.device.type == "cuda"):
+        small_steps = self.setting.training and self.setting.device.type == "cuda"
+        if not (small_steps and isinstance(coordinates, SummedCoordinates)):
             return False
         layered = [each if type(each) is LayeredBlock else getattr(each, "layered", None) for each in modulations]
         if not all(each is not None and "branch" in each.known for each in layered):
@@ -228,15 +242,12 @@ class Planner:
         kinds = {(type(each.project), tuple(map(type, each.project.children()))) for each in branches}
         return len(kinds) == 1 and all(type(each.residual) is Nothing for each in branches)
 
-    def has_linear_coordinates(self) -> bool:
-        return change_in(self.model.coordinates, (LinearCoordinates,)) is None
-
     # --- Devices and precision --------------------------------------------------------------------------------------
 
     @property
-    def sums_compile(self) -> bool:
-        """Whether maps of few features are written as sums, which a GPU's compiler joins with their neighbours."""
-        return self.setting.compiled and self.setting.device.type == "cuda"
+    def linear(self) -> points.Linear:
+        """A map of few features; as a sum of columns, a GPU's compiler joins it with its neighbours."""
+        return points.sum_of_columns if self.setting.compiled and self.setting.device.type == "cuda" else F.linear
 
     @property
     def precision(self) -> str:

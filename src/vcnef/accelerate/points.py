@@ -1,14 +1,20 @@
-"""Tokens of points: their encoder, coordinates and decoder, from the same weights as in `models/vcnef.py`."""
+"""Tokens of points: their encoder, coordinates and decoder, from the same weights as in `models/vcnef.py`.
+
+Features of coordinates are kept as a sum of two parts, c[t, s] = time[t] + space[s].
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.accelerate.arithmetic import Arithmetic
+from vcnef.accelerate.numbers import full_precision
 from vcnef.models.vcnef import LinearCoordinates, PointDecoder, PointEncoder
-from vcnef.nn.layers import full_precision, join_inputs
+from vcnef.nn.layers import join_inputs
 
 MAX_COLUMNS = 4
 """Up to this many input features, a sum of scaled columns compiles better than a product."""
@@ -25,22 +31,32 @@ def sum_of_columns(x: Float[Tensor, "*b i"], weight: Tensor, bias: Tensor | None
     return sum(columns if bias is None else [*columns, bias])
 
 
+Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""x W + b: `F.linear`, or `sum_of_columns`."""
+
+
 def encode_points(
-    encoder: PointEncoder, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Tensor | None
+    encoder: PointEncoder,
+    linear: Linear,
+    u0: Float[Tensor, "b *x c"],
+    grid: Float[Tensor, "_ *x D"],
+    params: Tensor | None,
 ) -> Float[Tensor, "b s d"]:
     with full_precision(u0):
         inputs = join_inputs(u0, grid, params).flatten(1, -2)
-        return sum_of_columns(inputs, encoder.linear.weight, encoder.linear.bias)
+        return linear(inputs, encoder.linear.weight, encoder.linear.bias)
 
 
-def encode_space(coordinates: LinearCoordinates, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
+def encode_space(
+    coordinates: LinearCoordinates, linear: Linear, grid: Float[Tensor, "b *x D"]
+) -> Float[Tensor, "b s d"]:
     with full_precision(grid):
-        return sum_of_columns(grid.flatten(1, -2), coordinates.linear.weight[:, 1:], coordinates.linear.bias)
+        return linear(grid.flatten(1, -2), coordinates.linear.weight[:, 1:], coordinates.linear.bias)
 
 
-def encode_time(coordinates: LinearCoordinates, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+def encode_time(coordinates: LinearCoordinates, linear: Linear, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
     with full_precision(t):
-        return sum_of_columns(coordinates.pace * t.unsqueeze(-1), coordinates.linear.weight[:, :1])
+        return linear(coordinates.pace * t.unsqueeze(-1), coordinates.linear.weight[:, :1], None)
 
 
 def decode_points(

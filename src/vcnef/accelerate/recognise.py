@@ -19,6 +19,7 @@ from vcnef.models import vcnef, vcnef_beyond
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.vcnef import (
     CoordinateBranch,
+    FourierCoordinates,
     LinearAttention,
     LinearCoordinates,
     ModulationBlock,
@@ -31,7 +32,7 @@ from vcnef.models.vcnef import (
     TransformerBlock,
     VCNeF,
 )
-from vcnef.models.vcnef_beyond import InterleavedVCNeF, Stencil
+from vcnef.models.vcnef_beyond import Clocks, InterleavedVCNeF, Stencil
 from vcnef.nn import layers, patches
 from vcnef.nn.layers import FeedForward
 
@@ -88,9 +89,9 @@ TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 KNOWN: dict[type[nn.Module], Callable[[nn.Module], bool]] = {
     **dict.fromkeys(
         (
-            *(VCNeF, InterleavedVCNeF, TransformerBlock, ModulationBlock, CoordinateBranch, Nothing, Stencil),
-            *(LinearAttention, SoftmaxAttention, PointEncoder, PatchEncoder, LinearCoordinates, PointDecoder),
-            *(PatchDecoder, nn.ModuleList, nn.Identity, nn.Dropout, nn.ReLU),
+            *(VCNeF, InterleavedVCNeF, TransformerBlock, ModulationBlock, CoordinateBranch, Nothing, Stencil, Clocks),
+            *(LinearAttention, SoftmaxAttention, PointEncoder, PatchEncoder, LinearCoordinates, FourierCoordinates),
+            *(PointDecoder, PatchDecoder, nn.ModuleList, nn.Identity, nn.Dropout, nn.ReLU),
         ),
         _always,
     ),

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
-from vcnef.accelerate.blocks import Coordinates, branches_together
+from vcnef.accelerate.blocks import Coordinates, OwnCoordinates, branches_together
 from vcnef.accelerate.recognise import change_in
 from vcnef.models.interface import check_shapes
 from vcnef.models.vcnef import Nothing, VCNeF
@@ -29,13 +29,19 @@ SHARED_SHARE = 8
 """Features of coordinates that all samples share may take up to 1/8 of the tokens in a chunk."""
 
 
+class SummedCoordinates(NamedTuple):
+    """Coordinates whose features are a sum of one part for time and one for space."""
+
+    encode_space: Callable[[Tensor], Tensor]
+    encode_time: Callable[[Tensor], Tensor]
+
+
 @dataclass(frozen=True)
 class Parts:
     """How each part of a model is computed: functions and blocks with the signatures of the reference's parts."""
 
     encoder: Callable[..., Tensor]
-    encode_space: Callable[[Tensor], Tensor]
-    encode_time: Callable[[Tensor], Tensor]
+    coordinates: SummedCoordinates | nn.Module
     blocks: list[Any]
     norm: Callable[[Tensor], Tensor]
     modulations: list[Any]
@@ -52,7 +58,8 @@ class FastLatent(NamedTuple):
     u0: Float[Tensor, "b *x c"]
     params: Float[Tensor, "b p"] | None
     first: Any
-    space: Float[Tensor, "b_or_1 s d"]
+    x: Float[Tensor, "b_or_1 *x f"]
+    space: Float[Tensor, "b_or_1 s d"] | None
     counts: tuple[int, ...]
 
 
@@ -62,9 +69,8 @@ class FastVCNeF:
     def __init__(self, model: VCNeF, parts: Parts, plan: dict[str, str], half: torch.dtype | None) -> None:
         """`plan` says of each part how it is computed; `half` is the type of operands in half precision, if any."""
         self.model, self.parts, self.plan, self.half = model, parts, plan, half
-        self.has_clocks, self.has_start = (
-            change_in(part, [Nothing]) is not None for part in (model.clocks, model.start)
-        )
+        self.has_clocks = type(model.clocks) is not Nothing
+        self.has_start = change_in(model.start, [Nothing]) is not None
 
     def forward(
         self,
@@ -83,7 +89,7 @@ class FastVCNeF:
 
     def query_in_parts(self, latent: FastLatent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
         """Answers for `times` times after each other; what only coordinates make is computed for many of them."""
-        shared = t.ndim == 1 and len(latent.space) == 1 and not self.has_clocks
+        shared = t.ndim == 1 and len(latent.x) == 1 and not self.has_clocks
         if not shared:
             for chunk in t.split(times, dim=-1):
                 yield self._part(latent, self._fields(latent, chunk))
@@ -113,23 +119,29 @@ class FastVCNeF:
         z = parts.encoder(u0, x, params)
         for block in parts.blocks:
             z = block.transform(z, sides)
-        first, space = parts.modulations[0], parts.encode_space(x)
-        begun = first.begin(parts.norm(z).unsqueeze(1), sides)
-        return FastLatent(u0, params, begun, space, counts)
+        summed = isinstance(parts.coordinates, SummedCoordinates)
+        space = parts.coordinates.encode_space(x) if summed else None
+        begun = parts.modulations[0].begin(parts.norm(z).unsqueeze(1), sides)
+        return FastLatent(u0, params, begun, x, space, counts)
 
     def _fields(self, latent: FastLatent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:
         """MLP(C) of each modulation block, one after the other."""
         t = t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t.unsqueeze(0)
-        modulations = self.parts.modulations
-        time = self.parts.encode_time(t)
-        if self.has_clocks:
-            time = time + self.model.clocks(t, latent.params)
-        coordinates = Coordinates(time, latent.space)
-        if self.parts.branches_at_once and len(time) == len(latent.space) == 1:
+        coordinates, modulations = self._coordinates(latent, t), self.parts.modulations
+        if self.parts.branches_at_once and len(coordinates.time) == len(coordinates.space) == 1:
             yield from branches_together([each.block.branch for each in modulations], coordinates)
             return
         for modulation in modulations:
             yield modulation.field(coordinates)
+
+    def _coordinates(self, latent: FastLatent, t: Float[Tensor, "b_or_1 t"]) -> Coordinates | OwnCoordinates:
+        coordinates = self.parts.coordinates
+        if latent.space is None:
+            return OwnCoordinates(coordinates(t, latent.x) + self.model.clocks(t, latent.params))
+        time = coordinates.encode_time(t)
+        if self.has_clocks:
+            time = time + self.model.clocks(t, latent.params).squeeze(2)
+        return Coordinates(time, latent.space)
 
     def _answer(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b t *x c"]:
         parts, sides = self.parts, tuple(latent.u0.shape[1:-1])

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from vcnef.checks import check_at_least, check_lengths
 from vcnef.models.interface import TrajectoryModel
-from vcnef.nn.layers import full_precision
 
 
 class Points(NamedTuple):
@@ -66,7 +65,7 @@ class PINN(TrajectoryModel):
         times = (t if t.ndim == 2 else t.unsqueeze(0)).view(-1, t.shape[-1], *[1] * (space.ndim - 2))
         shape = max(len(space), len(times)), t.shape[-1], *space.shape[2:-1]
         # All of it is what is asked and answered: differences of rounded values are no derivatives.
-        with full_precision(space):
+        with torch.autocast(space.device.type, enabled=False):
             u = self.network(torch.cat([times.expand(*shape, 1), space.expand(*shape, -1)], dim=-1))
         return u.expand(latent.samples, *u.shape[1:])
 

@@ -7,12 +7,14 @@ coordinates. Letters in shapes: b samples, t query times, *x points, s tokens, d
 
 This file is plain PyTorch and defines what is right. What goes beyond the paper is in `vcnef_beyond.py`, as parts that
 are passed in; `vcnef_builder.py` puts the parts together; what makes them fast is in `accelerate/`.
+
+Where autocasting is switched off, inputs or outputs would be rounded: in bf16, neighbouring points of a grid of 256
+coincide. What is computed from coordinates and initial states alone costs little.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -29,7 +31,6 @@ from vcnef.nn.layers import (
     Activation,
     FeedForward,
     check_heads,
-    full_precision,
     join_inputs,
     sinusoidal,
 )
@@ -39,14 +40,10 @@ Field = Float[Tensor, "b *x c"]
 Grid = Float[Tensor, "_ *x D"]
 Params = Float[Tensor, "b p"] | None
 Tokens = Float[Tensor, "*b s d"]
+Coordinates = Float[Tensor, "_ t s d"]
 Trajectory = Float[Tensor, "b t *x c"]
 Sides = tuple[int, ...]
 """Numbers of points along the axes of a grid."""
-
-
-def sigma(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """σ(x) = ELU(x) + 1 (eq. 7), which is also the feature map φ of linear attention."""
-    return F.elu(x) + 1
 
 
 class Nothing(nn.Module):
@@ -60,7 +57,7 @@ class Nothing(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention; `mix` says how the values of all tokens are combined."""
+    """The maps of multi-head self-attention; every head has features of its own."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -71,37 +68,34 @@ class Attention(nn.Module):
         self.value = nn.Linear(width, width)
         self.out = nn.Linear(width, width)
 
-    def forward(self, z: Tokens) -> Tokens:
-        q, k, v = (
-            rearrange(project(z), "... s (h e) -> ... h s e", h=self.heads)
-            for project in (self.query, self.key, self.value)
-        )
-        return self.out(rearrange(self.mix(q, k, v), "... h s e -> ... s (h e)"))
-
-    @abstractmethod
-    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "*b h s e"]:
-        """For each head, the values weighted by what queries and keys say."""
-
 
 class LinearAttention(Attention):
     """out_i = φ(q_i)ᵀ S / φ(q_i)ᵀ k̄ with S = Σ_j φ(k_j) v_jᵀ and k̄ = Σ_j φ(k_j) (appendix B.3): linear in tokens."""
 
-    def feature_map(self, x: Float[Tensor, "*b s e"]) -> Float[Tensor, "*b s e"]:
-        """φ, which must be positive."""
-        return sigma(x)
-
-    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "*b h s e"]:
+    def forward(self, z: Tokens) -> Tokens:
+        q = rearrange(self.feature_map(self.query(z)), "... s (h e) -> ... h s e", h=self.heads)
+        k = rearrange(self.feature_map(self.key(z)), "... s (h e) -> ... h s e", h=self.heads)
+        v = rearrange(self.value(z), "... s (h e) -> ... h s e", h=self.heads)
         # Means in place of sums: the quotient is the same, and half precision holds them for any number of tokens.
-        share = 1 / max(k.shape[-2], 1)
-        q, k = self.feature_map(q), self.feature_map(k) * share
-        return q @ (k.mT @ v) / (q @ k.sum(-2).unsqueeze(-1) + 1e-6 * share)
+        share = 1 / max(z.shape[-2], 1)
+        k = k * share
+        mixed = q @ (k.mT @ v) / (q @ k.sum(-2).unsqueeze(-1) + 1e-6 * share)
+        return self.out(rearrange(mixed, "... h s e -> ... s (h e)"))
+
+    def feature_map(self, x: Tokens) -> Tokens:
+        """φ(x) = ELU(x) + 1, feature by feature; any other must be positive, too."""
+        return F.elu(x) + 1
 
 
 class SoftmaxAttention(Attention):
     """softmax(Q Kᵀ / √e) V: the paper's "vanilla" attention, quadratic in tokens."""
 
-    def mix(self, q: Tensor, k: Tensor, v: Tensor) -> Float[Tensor, "*b h s e"]:
-        return torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1) @ v
+    def forward(self, z: Tokens) -> Tokens:
+        q = rearrange(self.query(z), "... s (h e) -> ... h s e", h=self.heads)
+        k = rearrange(self.key(z), "... s (h e) -> ... h s e", h=self.heads)
+        v = rearrange(self.value(z), "... s (h e) -> ... h s e", h=self.heads)
+        mixed = torch.softmax(q @ k.mT / math.sqrt(q.shape[-1]), dim=-1) @ v
+        return self.out(rearrange(mixed, "... h s e -> ... s (h e)"))
 
 
 # --- Blocks ---------------------------------------------------------------------------------------------------------
@@ -142,7 +136,7 @@ class CoordinateBranch(nn.Module):
         self.residual = FeedForward(width, 2 * width, nn.GELU) if residual else Nothing()
 
     def forward(self, c: Tokens) -> Tokens:
-        with full_precision(c):
+        with torch.autocast(c.device.type, enabled=False):
             lifted = self.lift(c)
         g = self.project(lifted)
         return g + self.residual(F.gelu(g))
@@ -187,8 +181,9 @@ class ModulationBlock(nn.Module):
         return self.mlp_norm(z + self.dropout(self.mlp(z)))
 
     def modulate(self, z: Float[Tensor, "b t_or_1 s d"], c: Float[Tensor, "b_or_1 t s d"]) -> Float[Tensor, "b t s d"]:
-        """W (σ(W' z) ∘ MLP(C)), with the shift added inside the bracket where there is one."""
-        return self.out(sigma(self.scale(z)) * self.branch(c) + self.shift(z))
+        """W (σ(W' z) ∘ MLP(C)) with σ(x) = ELU(x) + 1, and with the shift inside the bracket where there is one."""
+        scale = F.elu(self.scale(z)) + 1
+        return self.out(scale * self.branch(c) + self.shift(z))
 
 
 # --- Encoders of the initial state ----------------------------------------------------------------------------------
@@ -202,7 +197,7 @@ class PointEncoder(nn.Module):
         self.linear = nn.Linear(inputs, width)
 
     def forward(self, u0: Field, grid: Grid, params: Params) -> Float[Tensor, "b s d"]:
-        with full_precision(u0):
+        with torch.autocast(u0.device.type, enabled=False):
             return self.linear(join_inputs(u0, grid, params)).flatten(1, -2)
 
 
@@ -228,13 +223,12 @@ class PatchEncoder(nn.Module):
     def forward(self, u0: Field, grid: Grid, params: Params) -> Float[Tensor, "b s d"]:
         sides = whole_sides(tuple(u0.shape[1:-1]), self.patches)
         inputs = join_inputs(continue_field(u0, sides, self.periodic), continue_grid(grid, sides), params)
-        with full_precision(u0):
+        with torch.autocast(u0.device.type, enabled=False):
             tokens = [scale(inputs.movedim(-1, 1)).flatten(2).mT for scale in self.scales]
         return torch.cat(tokens, dim=1)
 
 
 # --- Features of the query coordinates ------------------------------------------------------------------------------
-# Both encodings are sums of a part for time and a part for space: c[t, s] = time[t] + space[s].
 
 
 class LinearCoordinates(nn.Module):
@@ -247,13 +241,11 @@ class LinearCoordinates(nn.Module):
         super().__init__()
         self.linear, self.pace = nn.Linear(1 + features, width), pace
 
-    def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
-        with full_precision(grid):
-            return F.linear(grid.flatten(1, -2), self.linear.weight[:, 1:], self.linear.bias)
-
-    def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
-        with full_precision(t):
-            return F.linear(self.pace * t.unsqueeze(-1), self.linear.weight[:, :1])
+    def forward(self, t: Float[Tensor, "b_or_1 t"], grid: Grid) -> Coordinates:
+        t, x = self.pace * t[:, :, None, None], grid.flatten(1, -2).unsqueeze(1)
+        shape = torch.broadcast_shapes(t.shape[:-1], x.shape[:-1])
+        with torch.autocast(t.device.type, enabled=False):
+            return self.linear(torch.cat((t.expand(*shape, -1), x.expand(*shape, -1)), dim=-1))
 
 
 class FourierCoordinates(nn.Module):
@@ -269,20 +261,17 @@ class FourierCoordinates(nn.Module):
             raise ValueError(
                 f"Width {width} cannot hold a time and {points} points per patch. Choose a multiple of {4 * points}."
             )
-        self.half, self.patches, self.points, self.pace = width // 2, patches, points, pace
-        self.fourier = nn.ModuleList(LearnableFourier(ndim, self.half, self.half // points) for _ in patches)
+        half = width // 2
+        self.half_width, self.patches, self.points, self.pace = half, patches, points, pace
+        self.fourier = nn.ModuleList(LearnableFourier(ndim, half, half // points) for _ in patches)
 
-    def encode_space(self, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
+    def forward(self, t: Float[Tensor, "b_or_1 t"], grid: Grid) -> Coordinates:
         grid = continue_grid(grid, whole_sides(tuple(grid.shape[1:-1]), self.patches))
-        rows = [
-            fourier(patch_points(grid, size, self.points)).flatten(-2)
-            for fourier, size in zip(self.fourier, self.patches, strict=True)
-        ]
-        # Zeros where time stands: a concatenation is a sum of padded vectors.
-        return F.pad(torch.cat(rows, dim=1), (self.half, 0))
-
-    def encode_time(self, t: Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
-        return F.pad(sinusoidal(self.pace * t, self.half), (0, self.half))
+        rows = []
+        for fourier, size in zip(self.fourier, self.patches, strict=True):
+            rows.append(fourier(patch_points(grid, size, self.points)).flatten(-2))
+        time, space = sinusoidal(self.pace * t, self.half_width).unsqueeze(2), torch.cat(rows, dim=1).unsqueeze(1)
+        return torch.cat(torch.broadcast_tensors(time, space), dim=-1)
 
 
 class LearnableFourier(nn.Module):
@@ -296,7 +285,7 @@ class LearnableFourier(nn.Module):
         nn.init.normal_(self.frequencies.weight, std=2 * math.pi)
 
     def forward(self, x: Float[Tensor, "*b D"]) -> Float[Tensor, "*b f"]:
-        with full_precision(x):
+        with torch.autocast(x.device.type, enabled=False):
             angles = self.frequencies(x)
             waves = torch.cat((angles.cos(), angles.sin()), dim=-1)
             return self.mlp(waves / math.sqrt(waves.shape[-1]))
@@ -316,7 +305,7 @@ class PointDecoder(nn.Module):
     def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Trajectory:
         first, activation, last = self.mlp
         hidden = activation(first(self.norm(z)))
-        with full_precision(z):
+        with torch.autocast(z.device.type, enabled=False):
             return last(hidden.to(last.weight.dtype)).unflatten(2, sides)
 
 
@@ -345,7 +334,7 @@ class PatchDecoder(nn.Module):
         for k, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
             patches = self.mlps[k % len(self.mlps)](row).mT.unflatten(-1, shape)
             fields.append(self.paint[k](F.gelu(self.grow[k](patches))))
-        with full_precision(z):
+        with torch.autocast(z.device.type, enabled=False):
             u = self.mix(torch.cat(fields, dim=1).movedim(1, -1).to(self.mix.weight.dtype))
         inside = tuple(slice(side) for side in sides)
         return u.unflatten(0, z.shape[:2])[(..., *inside, slice(None))]
@@ -355,19 +344,19 @@ class PatchDecoder(nn.Module):
 
 
 class Latent(NamedTuple):
-    """All of a question that no query time changes: the initial state, its parameters, tokens and coordinates."""
+    """All of a question that no query time changes: the initial state, its points, parameters and tokens."""
 
     u0: Field
+    x: Grid
     params: Params
     z: Float[Tensor, "b s d"]
-    space: Float[Tensor, "b_or_1 s d"]
 
 
 class VCNeF(TrajectoryModel):
     """u(t, X | u₀, p) for all query times in one forward pass, in 1D, 2D and 3D (eq. 3 and figure 2).
 
     Query times never see each other; points do, by self-attention. `features`, `clocks` and `start` are parts that the
-    paper does not have: what stands in place of x, what time features owe to p, and what is added to the answer.
+    paper does not have: what stands in place of x, what is added to C for p, and what is added to the answer.
     """
 
     def __init__(
@@ -406,12 +395,11 @@ class VCNeF(TrajectoryModel):
         *blocks, norm = self.blocks
         for block in blocks:
             z = block(z, sides)
-        return Latent(u0, params, norm(z), self.coordinates.encode_space(x))
+        return Latent(u0, x, params, norm(z))
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Trajectory:
         t, sides = t if t.ndim == 2 else t.unsqueeze(0), tuple(latent.u0.shape[1:-1])
-        time = self.coordinates.encode_time(t) + self.clocks(t, latent.params)
-        c = time.unsqueeze(2) + latent.space.unsqueeze(1)
+        c = self.coordinates(t, latent.x) + self.clocks(t, latent.params)
         z = latent.z.unsqueeze(1)
         for modulation in self.modulations:
             z = modulation(z, c, sides)

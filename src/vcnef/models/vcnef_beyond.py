@@ -13,7 +13,6 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.models.vcnef import Latent, VCNeF
-from vcnef.nn.layers import full_precision
 from vcnef.nn.patches import whole_sides
 
 FASTEST = 400.0
@@ -59,14 +58,14 @@ class Clocks(nn.Module):
         self.log_rates = nn.Parameter(torch.linspace(0.0, math.log(FASTEST), count))
         self.out = nn.Linear(2 * count * len(speeds), width, bias=False)
 
-    def forward(self, t: Float[Tensor, "b_or_1 t"], params: Float[Tensor, "b p"]) -> Float[Tensor, "b t d"]:
+    def forward(self, t: Float[Tensor, "b_or_1 t"], params: Float[Tensor, "b p"]) -> Float[Tensor, "b t 1 d"]:
         speeds = []
-        with full_precision(t):
+        with torch.autocast(t.device.type, enabled=False):
             for p, (a, b, logarithmic) in zip(params.unbind(-1), self.speeds, strict=True):
                 speed = a + b * p
                 speeds.append(speed.exp() if logarithmic else speed)
             angles = t[..., None, None] * torch.stack(speeds, -1)[:, None, :, None] * self.log_rates.exp()
-            return self.out(torch.cat((angles.sin(), angles.cos()), dim=-1).flatten(-2))
+            return self.out(torch.cat((angles.sin(), angles.cos()), dim=-1).flatten(-2)).unsqueeze(2)
 
 
 class InitialState(nn.Module):

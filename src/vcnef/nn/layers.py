@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import torch
 from jaxtyping import Float
@@ -30,15 +29,6 @@ def join_inputs(u0: Tensor, grid: Tensor, params: Tensor | None) -> Float[Tensor
     if params is not None:
         parts.append(params.view(params.shape[0], *[1] * (u0.ndim - 2), -1).expand(*space, -1))
     return torch.cat(parts, dim=-1)
-
-
-def full_precision(x: Tensor) -> AbstractContextManager:
-    """Disable autocasting on the device of `x`, for the inputs and outputs of a network.
-
-    In bf16, neighbouring points of a grid of 256 coincide and times differ by half a percent at least. What is computed
-    from coordinates and initial states alone costs little, since no query time multiplies it.
-    """
-    return torch.autocast(x.device.type, enabled=False)
 
 
 def sinusoidal(t: Float[Tensor, "*b"], width: int, scale: float = 5000.0) -> Float[Tensor, "*b d"]:
