@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -13,6 +14,7 @@ from vcnef.config import Config
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.data.precision import short
+from vcnef.data.windows import Window, choose_window
 from vcnef.grid import is_scattered
 from vcnef.models.registry import option_names
 from vcnef.packaged import locate
@@ -31,6 +33,8 @@ FEW = 100
 """Up to so many different values of the parameters are listed in a model's folder."""
 RUN_CONFIG = "config.yaml"
 Data = Trajectories | StoredTrajectories
+
+log = logging.getLogger(__name__)
 
 
 def fit(
@@ -93,17 +97,22 @@ def train(
         check_same(folder, config)
     section, recipe = config.data, config.train
     training, validation = _training_data(config, data)
+    window = choose_window(training, section.window)
+    _check_window(window, config)
     surrogate = Surrogate.build(
         config.model.name, config.model.options, training, log=section.log, normalise=section.normalise,
-        own_time=section.own_time, thinning=config.thinning(), seed=recipe.seed,
+        own_time=section.own_time, thinning=config.thinning(), window=window and window.length, seed=recipe.seed,
     )  # fmt: skip
+    if window:
+        surrogate.provenance["window"] = {"frames": window.frames, "why": window.why}
+        log.info("Windows of %g: %s.", window.length, window.why)
     _check_instance(surrogate, config)
     _check_points(surrogate, data)
     surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)
     return train_surrogate(
         surrogate, training, validation, recipe,
-        out=folder, queries=config.queries(), symmetries=config.symmetries(),
+        out=folder, queries=config.queries(window), symmetries=config.symmetries(),
         devices=devices, nodes=nodes, resume=resume,
         # Not before: a run that is not resumed after all keeps the configuration that it was made with.
         on_begin=partial(config.save, folder / RUN_CONFIG), on_progress=on_progress,
@@ -207,6 +216,14 @@ def _thin(data: Data, config: Config) -> Data:
         return data
     loaded = data.load() if isinstance(data, StoredTrajectories) else data
     return loaded.view(space_stride=config.thinning())
+
+
+def _check_window(window: Window | None, config: Config) -> None:
+    if window and (config.train.physics or config.train.unroll != "full"):
+        raise ValueError(
+            f"data.window is {config.data.window}, with train.physics={config.train.physics:g} and "
+            f"train.unroll={config.train.unroll!r}, which are about whole trajectories. Set data.window=direct."
+        )
 
 
 def _check_instance(surrogate: Surrogate, config: Config) -> None:

@@ -8,7 +8,7 @@ import vcnef
 from vcnef.grid import cell_centres
 
 SIZES = {"width": 16, "heads": 2, "depth": 1, "modulations": 2}
-EXTRAS = {"frequencies": 2, "clocks": 2, "local": 1, "change": True}
+EXTRAS = {"frequencies": 2, "clocks": 2, "local": 1, "rate": True}
 MODELS = {
     "points": ((8,), EXTRAS),
     "softmax": ((8,), {"attention": "softmax", "conditioning": "scale_shift"}),

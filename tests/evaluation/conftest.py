@@ -25,6 +25,10 @@ class FakeSurrogate:
     calls: list = field(default_factory=list)
 
     @property
+    def horizon(self):
+        return self.scaling.horizon
+
+    @property
     def scaling(self):
         return SimpleNamespace(
             horizon=1.0, params=ParameterScale.fit(dict.fromkeys(self.problem.parameters, (0.0, 1.0)))

@@ -19,7 +19,7 @@ TIMES = [0.02 * k for k in range(41)]
 
 
 def trained(horizon=0.8, **provenance):
-    return SimpleNamespace(provenance=provenance, scaling=SimpleNamespace(horizon=horizon))
+    return SimpleNamespace(provenance=provenance, horizon=horizon)
 
 
 def test_the_view_of_training_is_found_again(data):

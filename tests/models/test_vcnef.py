@@ -228,6 +228,23 @@ def test_elsewhere_patches_are_as_many_points_on_every_grid(sides, options):
     torch.testing.assert_close(knowing(*asked), plain(*asked))
 
 
+@pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4, 16)), (2, ())])
+def test_the_mean_rate_of_change_leaves_the_initial_state_as_it_is(ndim, patches):
+    plain, model = tiny(ndim, patches=patches), tiny(ndim, patches=patches, rate=True)
+    model.load_state_dict(plain.state_dict())
+    u0, grid, t, params = inputs(ndim)
+    t[0] = 0
+    u = model(u0, grid, t, params)
+    later = t.view(-1, *[1] * (ndim + 1))
+    torch.testing.assert_close(u, u0.unsqueeze(1) + later * plain(u0, grid, t, params))
+    torch.testing.assert_close(u[:, 0], u0)
+    torch.testing.assert_close(predict(model, u0, grid, t, params, points_per_chunk=50), u)
+    own = torch.stack((t, t.flip(0)))
+    torch.testing.assert_close(predict(model, u0, grid, own, params)[1], u[1].flip(0))
+    with pytest.raises(ValueError, match="change and rate are both true"):
+        tiny(ndim, change=True, rate=True)
+
+
 @pytest.mark.parametrize(("ndim", "patches"), [(1, ()), (2, (4, 16)), (3, (4,)), (2, ())])
 def test_the_change_is_added_to_the_initial_state(ndim, patches):
     plain, model = tiny(ndim, patches=patches), tiny(ndim, patches=patches, change=True)

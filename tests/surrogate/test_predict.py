@@ -268,7 +268,7 @@ DOUBTS = {
         r"x goes from 5 to 15; the surrogate was trained on 0 to 1. Its answer is extrapolated; give u0 on that domain",
     ),
     "half the domain": ({"x": np.linspace(0.03, 0.47, 8)}, r"x goes from 0.03 to 0.47; the surrogate was trained on 0"),
-    "time": ({"t": [1.0, 3.0]}, r"t goes to 3; the surrogate was trained to 2. The rest is extrapolated"),
+    "time": ({"t": [1.0, 3.0]}, r"t goes to 3; the surrogate was trained to 2. The rest is composed of windows of 2"),
 }
 
 

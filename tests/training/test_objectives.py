@@ -138,7 +138,7 @@ def test_a_recipe_with_physics_trains(fit_quickly):
 @pytest.mark.parametrize("data_weight", [0.0, 1.0])
 def test_a_recipe_says_how_the_residual_is_taken(world, data, method, data_weight):
     recipe = Recipe(physics=0.5, physics_method=method, data_weight=data_weight)
-    assert default_objective(recipe, world.make_surrogate(data), Queries()).physics.method == method
+    assert default_objective(recipe, world.make_surrogate(data), Queries(), data.t).physics.method == method
 
 
 def test_prefix_lengths():

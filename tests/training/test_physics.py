@@ -216,7 +216,7 @@ def test_the_generation_of_an_equation_is_the_one_that_is_noted(noted):
     """On (−1, 1) too, where many solve Burgers' equation as it is documented."""
     data = generate("burgers", samples=6, resolution=16, frames=3, horizon=0.1, generation="2022")
     surrogate = Surrogate.build("vcnef", TINY, replace(data, attributes=noted).split("train"))
-    loss = default_objective(Recipe(physics=1.0, data_weight=0.0), surrogate, Queries())
+    loss = default_objective(Recipe(physics=1.0, data_weight=0.0), surrogate, Queries(), torch.arange(3.0))
     assert loss.physics.equation.generation == noted.get("generation", "documented")
 
 

@@ -37,11 +37,11 @@ from vcnef.models.vcnef import (
     TransformerBlock,
     VCNeF,
 )
-from vcnef.models.vcnef_beyond import Clocks, Stencil
+from vcnef.models.vcnef_beyond import Clocks, SpectralMixing, Stencil
 
 CHILDREN = {
     "attention": (LinearAttention, SoftmaxAttention, Nothing),
-    "local": (Stencil, Nothing),
+    "local": (Stencil, SpectralMixing, Nothing),
     "branch": (CoordinateBranch,),
 }
 """Parts of a block that are asked about on their own, and the types that are known there."""
@@ -220,6 +220,8 @@ class Planner:
             return lambda z, sides: stencil(z, sides).clone()
         if type(stencil) is Nothing:
             return None
+        if type(stencil) is SpectralMixing:
+            return stencil
         if self.no_kernels is None:
             from vcnef.accelerate.gpu import packed_local, trained_local
 

@@ -32,7 +32,7 @@ from vcnef.models.vcnef import (
     TransformerBlock,
     VCNeF,
 )
-from vcnef.models.vcnef_beyond import Clocks, InterleavedVCNeF, Stencil
+from vcnef.models.vcnef_beyond import Clocks, InterleavedVCNeF, SpectralMixing, Stencil
 from vcnef.nn import layers, patches
 from vcnef.nn.layers import FeedForward
 
@@ -89,7 +89,8 @@ TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 KNOWN: dict[type[nn.Module], Callable[[nn.Module], bool]] = {
     **dict.fromkeys(
         (
-            *(VCNeF, InterleavedVCNeF, TransformerBlock, ModulationBlock, CoordinateBranch, Nothing, Stencil, Clocks),
+            *(VCNeF, InterleavedVCNeF, TransformerBlock, ModulationBlock, CoordinateBranch, Nothing, Stencil),
+            *(SpectralMixing, Clocks),
             *(LinearAttention, SoftmaxAttention, PointEncoder, PatchEncoder, LinearCoordinates, FourierCoordinates),
             *(PointDecoder, PatchDecoder, nn.ModuleList, nn.Identity, nn.Dropout, nn.ReLU),
         ),

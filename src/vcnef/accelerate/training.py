@@ -36,9 +36,8 @@ def _call(model: nn.Module, engine: FastVCNeF, options: dict[str, bool | None] |
     reference = model.forward if options is None else torch.compile(model.forward, **options)
 
     def call(u0: Tensor, *others: Any, **named: Any) -> Tensor:
-        # An objective may switch autocasting or gradients off for a part of its work; the engine was made with them.
-        halved = torch.is_autocast_enabled(u0.device.type)
-        planned = halved == (engine.half is not None) and torch.is_grad_enabled()
+        # An objective may switch autocasting off for a part of its work; the engine was made with it.
+        planned = torch.is_autocast_enabled(u0.device.type) == (engine.half is not None)
         return (forward if planned else reference)(u0, *others, **named)
 
     return call

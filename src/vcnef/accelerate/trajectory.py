@@ -81,7 +81,8 @@ class FastVCNeF:
     ) -> Float[Tensor, "b t *x c"]:
         check_shapes(self.model, u0, grid, t, params)
         latent = self._encode(u0, grid, params)
-        return self._answer(latent, self._fields(latent, t))
+        t = self._rows(latent, t)
+        return self._answer(latent, self._fields(latent, t), t)
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> FastLatent:
         with self.precision(u0):
@@ -90,19 +91,23 @@ class FastVCNeF:
     def query_in_parts(self, latent: FastLatent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
         """Answers for `times` times after each other; what only coordinates make is computed for many of them."""
         shared = t.ndim == 1 and len(latent.x) == 1 and not self.has_clocks
+        t = self._rows(latent, t)
         if not shared:
-            for chunk in t.split(times, dim=-1):
-                yield self._part(latent, self._fields(latent, chunk))
+            for chunk in t.split(times, dim=1):
+                yield self._part(latent, self._fields(latent, chunk), chunk)
             return
-        for chunk in t.split(times * max(1, len(latent.u0) // SHARED_SHARE)):
+        for chunk in t.split(times * max(1, len(latent.u0) // SHARED_SHARE), dim=1):
             with self.precision(chunk):
                 fields = list(self._fields(latent, chunk))
-            for first in range(0, len(chunk), times):
-                yield self._part(latent, iter([field[:, first : first + times] for field in fields]))
+            for first in range(0, chunk.shape[1], times):
+                here = slice(first, first + times)
+                yield self._part(latent, iter([field[:, here] for field in fields]), chunk[:, here])
 
-    def _part(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b part *x c"]:
+    def _part(
+        self, latent: FastLatent, fields: Iterator[Tensor], t: Float[Tensor, "b_or_1 t"]
+    ) -> Float[Tensor, "b part *x c"]:
         with self.precision(latent.u0):
-            return self._answer(latent, fields)
+            return self._answer(latent, fields, t)
 
     def precision(self, x: Tensor) -> AbstractContextManager:
         """Autocasting to `half` on the device of `x`, around a prediction; in training, it is on already."""
@@ -124,9 +129,12 @@ class FastVCNeF:
         begun = parts.modulations[0].begin(parts.norm(z).unsqueeze(1), sides)
         return FastLatent(u0, params, begun, x, space, counts)
 
-    def _fields(self, latent: FastLatent, t: Tensor) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:
+    def _rows(self, latent: FastLatent, t: Float[Tensor, " t"] | Float[Tensor, "_ t"]) -> Float[Tensor, "b_or_1 t"]:
+        """The times of each of the samples that are computed, or of all."""
+        return t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t.unsqueeze(0)
+
+    def _fields(self, latent: FastLatent, t: Float[Tensor, "b_or_1 t"]) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:
         """MLP(C) of each modulation block, one after the other."""
-        t = t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t.unsqueeze(0)
         coordinates, modulations = self._coordinates(latent, t), self.parts.modulations
         if self.parts.branches_at_once and len(coordinates.time) == len(coordinates.space) == 1:
             yield from branches_together([each.block.branch for each in modulations], coordinates)
@@ -143,7 +151,9 @@ class FastVCNeF:
             time = time + self.model.clocks(t, latent.params).squeeze(2)
         return Coordinates(time, latent.space)
 
-    def _answer(self, latent: FastLatent, fields: Iterator[Tensor]) -> Float[Tensor, "b t *x c"]:
+    def _answer(
+        self, latent: FastLatent, fields: Iterator[Tensor], t: Float[Tensor, "b_or_1 t"]
+    ) -> Float[Tensor, "b t *x c"]:
         parts, sides = self.parts, tuple(latent.u0.shape[1:-1])
         first, *others = parts.modulations
         z = first.finish(latent.first, next(fields))
@@ -156,5 +166,5 @@ class FastVCNeF:
             u = last.apply(z, next(fields), sides, parts.decoder.weights).unflatten(2, sides)
         u = u.to(latent.u0.dtype)
         if self.has_start:
-            u = u + self.model.start(latent.u0)
+            u = u + self.model.start(u, latent.u0, t)
         return together(u, latent.counts)

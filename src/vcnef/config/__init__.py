@@ -16,13 +16,14 @@ from vcnef.config.sections import SECTIONS, DataSection, ModelSection, Section, 
 from vcnef.config.settings import flatten, parse_setting, place_of
 from vcnef.data import Queries, Shift
 from vcnef.data.augment import Symmetry
+from vcnef.data.windows import Window
 from vcnef.presets import find_preset
 from vcnef.training.recipe import Recipe
 from vcnef.whole import replacing
 
 __all__ = ["Config", "DataSection", "ModelSection"]
 
-OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time")
+OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pushes")
 """What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
 
 
@@ -112,8 +113,9 @@ class Config(Section):
             draft.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
         return path
 
-    def queries(self) -> Queries:
-        return self.data.queries()
+    def queries(self, window: Window | None = None) -> Queries:
+        """The frames of a step; those of windows, where the data have made some."""
+        return Queries(window=window.frames, pushes=self.data.pushes) if window else self.data.queries()
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         found = tuple(read_symmetry(each) for each in self.data.symmetries)

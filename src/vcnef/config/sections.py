@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, get_type_hints
+from math import inf
+from typing import Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
@@ -71,6 +72,11 @@ class DataSection(Section):
     """Ask at time 0 too, where the answer is the initial state: what happens before the first frame is learnt so."""
     random_starts: float = 0.0
     """Share of the samples that start from a random frame."""
+    window: Literal["auto", "direct"] | float = "direct"
+    """Time that the model answers directly, in units of the data; what is later is composed of such windows, and every
+    frame is the start of one in training. "direct" is the whole horizon at once, and "auto" chooses."""
+    pushes: int = 1
+    """Through how many windows at most a state may have come from the model itself before it is trained on."""
     passes: int = 0
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] = ()
@@ -91,6 +97,15 @@ class DataSection(Section):
         self.queries()
         for each in self.symmetries:
             read_symmetry(each)
+        if not isinstance(self.window, str) and not 0 < self.window < inf:
+            raise ValueError(f"window is {self.window:g}; expected a time above 0, 'auto' or 'direct'.")
+        if self.pushes < 0:
+            raise ValueError(f"pushes is {self.pushes}; expected 0 or more windows.")
+        if self.window != "direct" and (self.own_time or self.instance is not None):
+            raise ValueError(
+                f"window is {self.window}, but own_time and instance are about whole trajectories. "
+                "Leave them out, or set window to direct."
+            )
         if self.log and not self.normalise:
             raise ValueError(
                 f"log names {', '.join(self.log)}, but normalise is false. Set normalise, or leave out log."

@@ -98,7 +98,7 @@ class Batches:
         """Steps per epoch."""
         samples = -(-len(self.data) // self.shard[1])
         steps = samples // self.size if self.drop_last else -(-samples // self.size)
-        return steps * (1 + self.queries.passes)
+        return steps * self.queries.passes_per_epoch(len(self._t))
 
     def __iter__(self) -> Iterator[Batch]:
         return self.epoch(0)

@@ -20,12 +20,18 @@ class Queries:
     `times` random frames after that: constant cost per step, whatever the start.
     `passes`: algorithm 1 of the paper. An epoch is 1 + `passes` passes over the data, the first from frame 0, each
     other from one random frame for all samples and asked at all frames after it. (The paper has 10.)
+    `window`: every sample starts from a random frame and is asked at the `window` frames after it; with `pushes`, at
+    those of so many windows more, one after the other. Starts may lie before the first frame, which then stands for all
+    frames before it: so the last window of a sample begins anywhere. An epoch has as many passes as a trajectory has
+    windows.
     """
 
     times: int | None = None
     random_starts: float = 0.0
     passes: int = 0
     at_start: bool = False
+    window: int | None = None
+    pushes: int = 0
 
     def __post_init__(self) -> None:
         if self.times is not None and self.times < 1:
@@ -38,16 +44,29 @@ class Queries:
             raise ValueError("random_starts needs times, e.g. times=8: samples with later starts have fewer frames.")
         if self.random_starts and self.passes:
             raise ValueError("random_starts and passes are two ways to the same end; choose one.")
+        if self.window is not None and self.window < 1:
+            raise ValueError(f"window is {self.window} frames; expected at least 1, or None without windows.")
+        if self.window and (self.random_starts or self.passes or self.times or self.at_start):
+            raise ValueError(
+                "window starts from random frames and asks at all of its own. Leave out random_starts, passes, times "
+                "and at_start."
+            )
+        if self.pushes < 0 or (self.pushes and not self.window):
+            raise ValueError(f"pushes is {self.pushes} with window={self.window}; expected 0 or more, of windows.")
 
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""
         # Random starts are to have a choice: the initial frame and the next.
         needed = self.times + 2 if self.random_starts else self.passes + 2
+        if self.window:
+            needed = self.window + 1
         if frames < needed:
             if self.random_starts:
                 what = f"random_starts with times={self.times} needs"
             else:
                 what = f"passes={self.passes} needs" if self.passes else "training needs"
+            if self.window:
+                what = f"a window of {self.window} frames needs"
             raise ValueError(f"The data have {frames} frames; {what} at least {needed}. Give longer trajectories.")
 
     @property
@@ -55,10 +74,14 @@ class Queries:
         """Whether the frames that are asked at are those after the start, one after the other."""
         return self.times is None and not self.at_start
 
+    def passes_per_epoch(self, frames: int) -> int:
+        """How often an epoch goes through the trajectories."""
+        return (frames - 1) // self.window if self.window else 1 + self.passes
+
     def starts(self, frames: int, generator: torch.Generator) -> list[int]:
-        """The starting frame of each pass of an epoch."""
+        """The starting frame of each pass of an epoch; 0 too where samples have their own."""
         if not self.passes:
-            return [0]
+            return [0] * self.passes_per_epoch(frames)
         shuffled = torch.randperm(frames - 2, generator=generator)[: self.passes] + 1
         return [0, *shuffled.tolist()]
 
@@ -67,12 +90,19 @@ class Queries:
 
         One row stands for the whole batch where all samples share their frames.
         """
+        if self.window:
+            return self._windows(batch, frames, generator)
         if self.random_starts:
             return self._own_frames(batch, frames, generator)
         later = torch.arange(start + (not self.at_start), frames)
         if self.times is not None and self.times < len(later):
             later = later[torch.randperm(len(later), generator=generator)[: self.times].sort().values]
         return torch.cat([torch.tensor([start]), later])[None]
+
+    def _windows(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
+        pushed = self.window * self.pushes
+        last_starts = torch.randint(frames - self.window, (batch, 1), generator=generator)
+        return (last_starts - pushed + torch.arange(pushed + self.window + 1)).clamp(min=0)
 
     def _own_frames(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
         # Starts leave room for `times` different frames after them.

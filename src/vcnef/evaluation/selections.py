@@ -42,7 +42,7 @@ def as_trained(surrogate: Any, data: Any) -> tuple[Selection, list[str]]:
     horizon of training, and a note says so.
     """
     stride, about_space = _trained_stride(surrogate.provenance.get("resolution"), data)
-    frames, about_time = _trained_frames(surrogate.provenance.get("times"), surrogate.scaling.horizon, data.t)
+    frames, about_time = _trained_frames(surrogate.provenance.get("times"), surrogate.horizon, data.t)
     return Selection(stride, frames), about_space + about_time
 
 

@@ -63,7 +63,7 @@ class Workbench:
         number = model_number(asked, len(self.surrogates))
         surrogate = self.surrogates[number]
         ends = [abs(end) for pair in _fields(surrogate).values() for end in pair]
-        known = {"grids": self.grids[number], "horizon": surrogate.scaling.horizon, "size": max([1.0, *ends])}
+        known = {"grids": self.grids[number], "horizon": surrogate.horizon, "size": max([1.0, *ends])}
         return read_ask(asked, number, surrogate.problem, **known, solver=self.equations[number] is not None)
 
     def predict(self, ask: Ask) -> Answer:
@@ -202,7 +202,7 @@ def _describe(name: str, surrogate: Surrogate, known: Equation | None, grids: Gr
         "units": dict(problem.units),
         "channels": [{"name": each, "middle": middle, "half": half} for each, (middle, half) in middles.items()],
         "parameters": [_slider(each, problem, solver=known is not None) for each in problem.parameters],
-        "horizon": surrogate.scaling.horizon,
+        "horizon": surrogate.horizon,
         "solver": known is not None,
         "assumed": {each: known.defaults[each] for each in unasked} if known else {},
         "presets": list(NAMES),

@@ -403,4 +403,5 @@ class VCNeF(TrajectoryModel):
         z = latent.z.unsqueeze(1)
         for modulation in self.modulations:
             z = modulation(z, c, sides)
-        return self.decoder(z, sides) + self.start(latent.u0)
+        u = self.decoder(z, sides)
+        return u + self.start(u, latent.u0, t)

@@ -1,4 +1,4 @@
-"""What goes beyond the paper, as parts of a VCNeF: periodic features, clocks, stencils, interleaved grids."""
+"""What goes beyond the paper, as parts of a VCNeF: periodic features, clocks, stencils, waves, interleaved grids."""
 
 from __future__ import annotations
 
@@ -71,8 +71,24 @@ class Clocks(nn.Module):
 class InitialState(nn.Module):
     """u₀ at every time: added to the decoder's answer, the network gives the change since the initial state."""
 
-    def forward(self, u0: Float[Tensor, "b *x c"]) -> Float[Tensor, "b 1 *x c"]:
+    def forward(
+        self, u: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x c"], t: Float[Tensor, "b_or_1 t"]
+    ) -> Float[Tensor, "b 1 *x c"]:
         return u0.unsqueeze(1)
+
+
+class MeanRate(nn.Module):
+    """What makes u₀ + t v of the decoder's answer v: the network gives the mean rate of change since the initial state.
+
+    So the answer at t = 0 is the initial state, whatever was learnt, and times before the first frame of the data lie
+    between two that are known.
+    """
+
+    def forward(
+        self, v: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x c"], t: Float[Tensor, "b_or_1 t"]
+    ) -> Float[Tensor, "b t *x c"]:
+        t = t.view(*t.shape, *[1] * (u0.ndim - 1))
+        return u0.unsqueeze(1) + (t - 1) * v
 
 
 # --- A stencil beside the attention ---------------------------------------------------------------------------------
@@ -187,6 +203,60 @@ def continue_both_ways(field: Tensor, axis: int, margin: int, extent: int | floa
     share = (places - near) / near.neg().add(extent).clamp(max=1)
     share = share.to(field.dtype).view(-1, *[1] * (-1 - axis))
     return field.index_select(axis, near).lerp(field.index_select(axis, (near + 1) % points), share)
+
+
+# --- Waves beside the attention --------------------------------------------------------------------------------------
+
+
+class SpectralMixing(nn.Module):
+    """out = F⁻¹(w_k ∘ (F z)_k) for wave numbers |k| ≤ `modes` along every axis, zero at first; w_k is complex.
+
+    A convolution of each feature with a kernel as long as the domain: waves of every length travel and decay in one
+    block, which stencils need many for and attention has no natural way to say. A mode is the same wave on every grid.
+    Where the domain is not periodic, tokens are mirrored at its ends. There is one set of weights for each patch size.
+    """
+
+    scattered = False
+
+    def __init__(self, ndim: int, width: int, modes: int, patches: tuple[int, ...] = (), *, periodic: bool) -> None:
+        super().__init__()
+        self.modes, self.patches, self.periodic = modes, patches, periodic
+        # Of a real field, the last axis has no negative wave numbers.
+        numbers = (2 * modes + 1,) * (ndim - 1) + (modes + 1,)
+        # Real and imaginary parts apart: optimisers and file formats need not know complex numbers.
+        self.weight = nn.Parameter(torch.zeros(max(len(patches), 1), *numbers, width, 2))
+
+    def forward(self, z: Float[Tensor, "*b s d"], sides: tuple[int, ...]) -> Float[Tensor, "*b s d"]:
+        grids = token_grids(sides, self.patches)
+        rows = z.split([prod(grid.sides) for grid in grids], dim=-2)
+        with torch.autocast(z.device.type, enabled=False):
+            mixed = [self.mix(*each) for each in zip(rows, self.weight, grids, strict=True)]
+        return torch.cat(mixed, dim=-2)
+
+    def mix(self, row: Float[Tensor, "*b s d"], weight: Tensor, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
+        """The tokens of one grid, filtered by its weights."""
+        field, axes = row.to(weight.dtype).unflatten(-2, grid.sides), tuple(range(-1 - len(grid.sides), -1))
+        if not self.periodic:
+            for axis in axes:
+                field = torch.cat((field, field.flip(axis)), dim=axis)
+        around = tuple(field.shape[axis] for axis in axes)
+        spectrum = torch.fft.rfftn(field, dim=axes, norm="forward")
+        filtered = spectrum * self.filter(weight, around)
+        field = torch.fft.irfftn(filtered, s=around, dim=axes, norm="forward")
+        inside = tuple(slice(side) for side in grid.sides)
+        return field[(..., *inside, slice(None))].flatten(axes[0], -2)
+
+    def filter(self, weight: Tensor, sides: tuple[int, ...]) -> Tensor:
+        """The factor of every wave number of a transform; zero where there is no weight."""
+        complete = torch.view_as_complex(weight)
+        # The highest wave number of an even side stands for both signs, and is left out.
+        most = [min(self.modes, (side - 1) // 2) for side in sides]
+        places = [torch.arange(-count, count + 1, device=weight.device) for count in most[:-1]]
+        places.append(torch.arange(most[-1] + 1, device=weight.device))
+        there = torch.meshgrid(*[each % side for each, side in zip(places, sides, strict=True)], indexing="ij")
+        here = torch.meshgrid(*[each + self.modes for each in places[:-1]], places[-1], indexing="ij")
+        shape = (*sides[:-1], sides[-1] // 2 + 1, weight.shape[-2])
+        return complete.new_zeros(shape).index_put(there, complete[here])
 
 
 # --- Patches of fixed physical size ---------------------------------------------------------------------------------

@@ -22,7 +22,16 @@ from vcnef.models.vcnef import (
     TransformerBlock,
     VCNeF,
 )
-from vcnef.models.vcnef_beyond import Clocks, InitialState, InterleavedVCNeF, PeriodicFeatures, Speeds, Stencil
+from vcnef.models.vcnef_beyond import (
+    Clocks,
+    InitialState,
+    InterleavedVCNeF,
+    MeanRate,
+    PeriodicFeatures,
+    SpectralMixing,
+    Speeds,
+    Stencil,
+)
 
 ATTENTION = {"linear": LinearAttention, "softmax": SoftmaxAttention}
 
@@ -60,9 +69,11 @@ def vcnef(
     clocks: int = 0,
     speeds: Speeds | None = None,
     local: int = 0,
+    modes: int = 0,
     sides: tuple[int, ...] | None = None,
     activation: str | None = None,
     change: bool = False,
+    rate: bool = False,
 ) -> VCNeF:
     """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
 
@@ -88,8 +99,11 @@ def vcnef(
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
         length on finer grids, which needs `sides`. N points are taken for the centres of N cells: where they lie on
         both ends of the domain, its length is off by 1/N at most.
+    modes: beside every attention, tokens are convolved over the whole domain by a filter of each feature, learnt for so
+        many wave numbers along every axis; 0 is no filter. In place of `local`, on regular grids.
     activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
     change: the network gives the change since the initial state, which is added to it.
+    rate: the network gives that change divided by the time since: at time 0 the answer is the initial state.
     """
     check_choice("ndim", ndim, SIZES)
     check_choice("variant", variant, POINTS_PER_PATCH)
@@ -100,11 +114,15 @@ def vcnef(
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
     check_at_least(1, width=width, heads=heads, modulations=modulations)
     check_at_least(0, depth=depth)
-    check_at_least(0, frequencies=frequencies, clocks=clocks, local=local)
+    check_at_least(0, frequencies=frequencies, clocks=clocks, local=local, modes=modes)
+    if local and modes:
+        raise ValueError(f"local is {local} and modes is {modes}; a block has one of them. Leave out the other.")
     patches, lengths = tuple(patches), tuple(lengths or (1.0,) * ndim)
     speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
     _check_space(ndim, patches, frequencies, lengths, local, sides)
     _check_time(params, pace, clocks, speeds)
+    if change and rate:
+        raise ValueError("change and rate are both true; a network gives one of them. Leave out the other.")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     release = variant == "release"
@@ -115,6 +133,8 @@ def vcnef(
         return Nothing() if attention == "none" else ATTENTION[attention](width, heads)
 
     def neighbours() -> nn.Module | None:
+        if modes:
+            return SpectralMixing(ndim, width, modes, patches, periodic=periodic)
         return Stencil(width, local, sides, patches, periodic=periodic) if local else None
 
     def modulate() -> ModulationBlock:
@@ -141,6 +161,8 @@ def vcnef(
         extras["clocks"] = Clocks(clocks, width, speeds)
     if change:
         extras["start"] = InitialState()
+    if rate:
+        extras["start"] = MeanRate()
     model = VCNeF
     if sides and patches and not release:
         model, extras["training_sides"] = InterleavedVCNeF, tuple(sides)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,6 +15,9 @@ from vcnef.models.interface import TrajectoryModel
 from vcnef.problem import SPACE, Problem, within
 from vcnef.surrogate.inputs import Question
 from vcnef.surrogate.points import SCATTERED, arrangement
+
+if TYPE_CHECKING:
+    from vcnef.surrogate.surrogate import Surrogate
 
 MARGIN = 0.1
 """What was seen in training, of a field, an axis or a network's time, may be left by this part of it."""
@@ -29,7 +32,6 @@ def doubts(
     yield from _about_fields(question, scaling.fields, provenance.get("field_ranges", {}))
     yield from _about_points(question, problem, provenance.get("grid"))
     yield from _about_resolution(question, provenance.get("resolution"), model)
-    yield from _about_times(question, scaling)
 
 
 def _about_params(question: Question, problem: Problem) -> dict[str, str]:
@@ -103,11 +105,13 @@ def _about_resolution(question: Question, trained: Sequence[int] | None, model: 
         )
 
 
-def _about_times(question: Question, scaling: Scaling) -> Iterator[str]:
+def about_times(question: Question, surrogate: Surrogate) -> Iterator[str]:
+    scaling, horizon = surrogate.scaling, surrogate.horizon
     last, units = float(question.t.max()), scaling.units(question.u0, question.params)
     # In its own time, a film that is faster than those of training goes on for longer.
     further = units.rate is not None and bool(units.times(question.t).max() > 1 + MARGIN)
     own = scaling.span / float(units.rate.max()) if further else inf
-    if last > min(scaling.horizon, own) * (1 + 1e-5):
-        trained = f"{own:.4g} for a state as fast as u0" if own < scaling.horizon else f"{scaling.horizon:g}"
-        yield f"t goes to {last:.4g}; the surrogate was trained to {trained}. The rest is extrapolated."
+    if last > min(horizon, own) * (1 + 1e-5):
+        trained = f"{own:.4g} for a state as fast as u0" if own < horizon else f"{horizon:g}"
+        rest = f"composed of windows of {surrogate.window:g}, and errors grow" if surrogate.composes else "extrapolated"
+        yield f"t goes to {last:.4g}; the surrogate was trained to {trained}. The rest is {rest}."

@@ -145,7 +145,7 @@ def _inputs(surrogate: Surrogate, grid: Tensor, samples: int, times: int) -> Inp
         low, high = torch.tensor(ends, dtype=torch.float32).reshape(-1, 2).unbind(dim=1)
         return low + (high - low) * torch.rand(*shape, len(ends), generator=chance, dtype=torch.float32)
 
-    t = torch.linspace(0.0, surrogate.scaling.horizon, times, dtype=torch.float32)
+    t = torch.linspace(0.0, surrogate.horizon, times, dtype=torch.float32)
     inputs = between(ranges, samples, *grid.shape[:-1]), t
     return (*inputs, between(values, samples)) if values else inputs
 

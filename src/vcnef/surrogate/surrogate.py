@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -24,7 +24,8 @@ from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
-from vcnef.surrogate.doubts import doubts
+from vcnef.surrogate.composition import compose
+from vcnef.surrogate.doubts import about_times, doubts
 from vcnef.surrogate.export import choose_points, export
 from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
@@ -44,6 +45,7 @@ MADE_WITH = ("generation", "seed", "mach", "initial_options")
 class Surrogate:
     """u(t, x | u₀, p) in physical units: the network inside sees scaled times, points, fields and parameters.
 
+    It answers directly up to its `window`, and composes what is later: u(t) = φ_{t − k w}(φ_w(… φ_w(u₀))).
     `name` and `options` are what the registry built the model from; `provenance` says what it was trained on.
     """
 
@@ -70,6 +72,7 @@ class Surrogate:
         normalise: bool = True,
         own_time: bool = False,
         thinning: int = 1,
+        window: float | None = None,
         seed: int | None = None,
     ) -> Surrogate:
         """An untrained model for the data's problem, with the scales of the training split.
@@ -77,7 +80,8 @@ class Surrogate:
         `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields, parameters
         and points as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
         has a unit of time of its own. With `thinning`, as of `Shift(stride)`, batches keep one of so many points along
-        each axis, from wherever. `seed` decides the initial weights; without one, torch's own generator does.
+        each axis, from wherever. `window` is the time up to which answers are direct, that of the whole trajectories
+        without one. `seed` decides the initial weights; without one, torch's own generator does.
         """
         problem = train.problem
         if own_time and options.get("clocks"):
@@ -88,6 +92,10 @@ class Surrogate:
             scaling = Scaling.fit(train, log, own_time=own_time)
         else:
             scaling = Scaling.identity(problem, horizon_of(train.t))
+        if window is not None and own_time:
+            raise ValueError("own_time measures whole trajectories by their initial states. Leave it or window out.")
+        if window is not None:
+            scaling = replace(scaling, horizon=window)
         resolution = [n // thinning for n in train.resolution]
         complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
@@ -97,11 +105,14 @@ class Surrogate:
         if own_time and not model.independent_times:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         if not model.independent_times:
+            if window is not None:
+                raise ValueError(f"{name!r} goes from frame to frame by itself. Leave window out.")
             _check_equal_steps(name, train.t)
         made = {name: train.attributes[name] for name in MADE_WITH if name in train.attributes}
         provenance = {
             "train": describe(train), "resolution": resolution, "grid": arrangement(train.grid),
-            "field_ranges": field_ranges(train), **({"generated": made} if made else {}),
+            "horizon": horizon_of(train.t), "field_ranges": field_ranges(train),
+            **({"generated": made} if made else {}),
             **(note_ends(train.grid, problem.domain) if thinning == 1 else {}),
         }  # fmt: skip
         return cls(model, name, complete, problem, scaling, provenance)
@@ -109,6 +120,24 @@ class Surrogate:
     @property
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
+
+    @property
+    def window(self) -> float:
+        """The time up to which an answer is direct."""
+        return self.scaling.horizon
+
+    @property
+    def horizon(self) -> float:
+        """The last time that was seen in training."""
+        return float(self.provenance.get("horizon", self.scaling.horizon))
+
+    @property
+    def composes(self) -> bool:
+        """Whether later answers are composed of windows: not of a model that steps by itself, knows a single initial
+        state, or sees times within a period."""
+        own = self.scaling.own_time
+        goes_on = own is not None and own.period is not None
+        return self.model.independent_times and not self.model.one_instance and not goes_on
 
     def to(self, device: torch.device | str) -> Surrogate:
         self.model.to(device)
@@ -130,6 +159,23 @@ class Surrogate:
 
         For the last two see `accelerate.predict`.
         """
+
+        def flow(state: Tensor, times: Tensor) -> Tensor:
+            return self._within_window(
+                state, grid, times, params, points_per_chunk=points_per_chunk, precision=precision
+            )
+
+        return compose(flow, u0, t, self.window) if self.composes else flow(u0, t)
+
+    def _within_window(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"],
+        **chunks: Any,
+    ) -> Float[Tensor, "b t *x c"]:
+        """What the network answers by itself."""
         units = self.scaling.to(u0.device).units(u0, params)
         scaled, times = units.params(params) if self.model.params else None, units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
@@ -138,10 +184,7 @@ class Surrogate:
         training = self.model.training
         self.model.eval()
         try:
-            z = predict(
-                model, units.fields(u0), self.scaling.coordinates(grid), times, scaled,
-                points_per_chunk=points_per_chunk, precision=precision,
-            )  # fmt: skip
+            z = predict(model, units.fields(u0), self.scaling.coordinates(grid), times, scaled, **chunks)
         finally:
             self.model.train(training)
         return units.physical(z)
@@ -185,7 +228,8 @@ class Surrogate:
         check_instance(instance, self.problem, question.u0, question.grid, question.params)
         self.scaling.params.check(question.params, self.problem)
         self.scaling.fields.check(question.u0)
-        return list(doubts(question, self.problem, self.scaling, self.provenance, self.model))
+        said = list(doubts(question, self.problem, self.scaling, self.provenance, self.model))
+        return said + list(about_times(question, self))
 
     def _largest_tensor(self, u0: Tensor, grid: Tensor, params: Tensor) -> int:
         """On the way to one time of one sample; looked at once for each kind of field."""

@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 from lightning_fabric import Fabric
+from torch import Tensor
 
 from vcnef.data import Batches, Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
+from vcnef.grid import is_even
 from vcnef.pde import noted_generation
 from vcnef.surrogate import Surrogate
 from vcnef.training.checkpoint import RunFolder, State, terms_of
@@ -68,7 +70,7 @@ def prepare(
     torch.manual_seed(recipe.seed + fabric.global_rank)
     model = surrogate.to(fabric.device).model
     _check_steps(surrogate, train)
-    objective = objective or default_objective(recipe, surrogate, queries)
+    objective = objective or default_objective(recipe, surrogate, queries, train.t)
     shard, device, size = (fabric.global_rank, fabric.world_size), fabric.device, share(recipe, fabric)
     views = {"queries": queries, "symmetries": symmetries, "scaling": surrogate.scaling}
     whole = len(train) // fabric.world_size >= MANY_BATCHES * size
@@ -97,9 +99,9 @@ def _check_steps(surrogate: Surrogate, train: Trajectories | StoredTrajectories)
         )
 
 
-def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries) -> Objective:
-    """The loss that a recipe names."""
-    data = data_objective(recipe, surrogate.scaling.fields, surrogate.model, queries)
+def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries, t: Tensor) -> Objective:
+    """The loss that a recipe names, for data with these times."""
+    data = data_objective(recipe, surrogate.scaling.fields, surrogate.model, queries, even=is_even(t.cpu()))
     if not recipe.physics:
         return data
     # Without trajectories, nothing but this term holds the initial states.

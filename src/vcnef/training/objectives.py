@@ -19,6 +19,7 @@ from vcnef.training.physics import weight
 from vcnef.training.recipe import Recipe
 from vcnef.training.stages import TwoStages
 from vcnef.training.unrolling import Curriculum, PushForward, Unrolled, check_unrolling
+from vcnef.training.windows import Windows
 
 
 @runtime_checkable
@@ -69,9 +70,14 @@ def combine(data: Objective, physics: Objective, recipe: Recipe) -> Combined:
     return Combined(data, physics, recipe)
 
 
-def data_objective(recipe: Recipe, fields: Normaliser, model: TrajectoryModel, queries: Queries) -> Objective:
-    """The loss on trajectories that a recipe asks for; `fields` are on the model's device."""
+def data_objective(
+    recipe: Recipe, fields: Normaliser, model: TrajectoryModel, queries: Queries, *, even: bool = True
+) -> Objective:
+    """The loss on trajectories that a recipe asks for; `fields` are on the model's device. `even` says whether frames
+    are equally far apart."""
     error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
+    if queries.window:
+        return Windows(error, queries.window, queries.pushes, even)
     if recipe.unroll == "full":
         follows = isinstance(model, Rollout) and queries.consecutive
         if follows:

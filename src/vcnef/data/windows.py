@@ -1,0 +1,87 @@
+"""How long a window is: the time that a model answers directly, in frames of the data."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data.precision import short
+from vcnef.grid import is_even, is_scattered
+
+FEWEST_FRAMES = 5
+"""After the initial one: fewer are not worth a composition."""
+CHANGE = 0.15
+"""How far fields change within a chosen window, as a part of their spread."""
+MOST_WINDOWS = 40
+"""To the horizon: errors add up over compositions."""
+LOOKED_AT = 64
+"""Trajectories."""
+
+
+class Window(NamedTuple):
+    """So many frames, and the time that they take at most; `why` it was chosen, in words."""
+
+    frames: int
+    length: float
+    why: str
+
+
+def choose_window(data: Any, asked: str | float) -> Window | None:
+    """The window that is asked for, as a time; "auto" looks at the data, "direct" is none."""
+    if asked == "direct":
+        return None
+    if asked == "auto":
+        return suited_window(data)
+    frames = frames_within(data.t, asked)
+    return Window(frames, length_of(data.t, frames), f"{asked:g} was asked for")
+
+
+def suited_window(data: Any) -> Window | None:
+    """The shortest window in which fields change by 15 % of their spread.
+
+    In shorter ones a model learns little and composes often; in longer ones there is more to learn than it need. Of
+    scattered points, and of few frames, all times are answered directly.
+    """
+    frames = len(data.t)
+    if frames <= FEWEST_FRAMES or is_scattered(data.grid):
+        return None
+    u = _some(data)
+    spread = (u - u.mean(dim=(0, 1, *range(2, u.ndim - 1)), keepdim=True)).square().mean()
+    for count in range(max(1, -(-(frames - 1) // MOST_WINDOWS)), frames - 1):
+        change = float(((u[:, count:] - u[:, :-count]).square().mean() / spread).sqrt())
+        if change >= CHANGE:
+            break
+    why = f"fields change by {change:.0%} of their spread in {count} of {frames - 1} frames"
+    return Window(count, length_of(data.t, count), why)
+
+
+def frames_within(t: Float[Tensor, " t"], window: float) -> int:
+    """The number of frames that such a window holds after its start, as nearly as the data can say."""
+    gap = float(t.double().diff().mean())
+    frames = round(window / gap)
+    if not 1 <= frames < len(t) or abs(frames * gap / window - 1) > 0.01:
+        raise ValueError(
+            f"window is {window:g}; expected a multiple of {gap:.6g}, the time between frames, below the "
+            f"{float(t[-1] - t[0]):g} of a trajectory. Choose another, or 'auto' or 'direct'."
+        )
+    return frames
+
+
+def length_of(t: Float[Tensor, " t"], frames: int) -> float:
+    """The longest time that so many frames take."""
+    if is_even(t):
+        return short(frames * float(t[-1] - t[0]) / (len(t) - 1))
+    t = t.double()
+    return short(float((t[frames:] - t[:-frames]).max()))
+
+
+def _some(data: Any) -> Float[Tensor, "n t *x c"]:
+    """Trajectories from everywhere in the data, each channel in units of its spread."""
+    rows = torch.linspace(0, len(data) - 1, min(LOOKED_AT, len(data))).round().long()
+    u = (data.u[rows] if hasattr(data, "u") else data.read(rows)).double()
+    axes = tuple(range(u.ndim - 1))
+    spread = u.std(dim=axes)
+    return u / spread.where(spread > 0, 1.0)

@@ -1,0 +1,57 @@
+"""Answers at any later time, composed of those within a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+ROUNDING = 1e-5
+"""Of a window; times of single precision are off by so much at most."""
+
+FlowMap = Callable[[Tensor, Tensor], Tensor]
+"""From states `b *x c`, and times since them `t` or `b t` up to a window, to `b t *x c`."""
+
+
+def compose(
+    flow: FlowMap, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"] | Float[Tensor, "b t"], window: float
+) -> Float[Tensor, "b t *x c"]:
+    """u(t) = φ_{t − k w}(φ_w(… φ_w(u₀))) with k whole windows w before t; all times within a window are one question.
+
+    >>> clock = lambda u, t: u[:, None] + t[:, None, None]
+    >>> compose(clock, torch.zeros(1, 1, 1), torch.tensor([0.5, 2.5]), window=1.0).flatten()
+    tensor([0.5000, 2.5000])
+    """
+    before = windows_before(t, window)
+    answer = u0.new_empty(len(u0), t.shape[-1], *u0.shape[1:])
+    state, last = u0, int(before.max()) if before.numel() else -1
+    for number in range(last + 1):
+        mine = before == number
+        asked = mine if mine.ndim == 1 else mine.any(dim=0)
+        times = (t[..., asked.to(t.device)] - number * window).clamp(0.0, window)
+        count = times.shape[-1]
+        reaches_end = count and bool((times[..., -1] >= window * (1 - ROUNDING)).all())
+        if number < last and not reaches_end:
+            times = torch.cat((times, times.new_full((*times.shape[:-1], 1), window)), dim=-1)
+        u = flow(state, times)
+        if mine.ndim == 1:
+            answer[:, asked] = u[:, :count]
+        else:
+            chosen = mine[:, asked].to(u.device).view(len(u0), count, *[1] * (u0.ndim - 1))
+            answer[:, asked] = torch.where(chosen, u[:, :count], answer[:, asked])
+        state = u[:, -1]
+    return answer
+
+
+def windows_before(t: Float[Tensor, "*b t"], window: float) -> Int[Tensor, "*b t"]:
+    """How many whole windows lie before each time, on the host; at the end of a window, those before that one."""
+    number = (t.detach().cpu().double() / window - ROUNDING).ceil() - 1
+    return number.clamp(min=0).long()
+
+
+def windows_to(t: float, window: float) -> int:
+    """How many windows reach the time."""
+    return max(1, ceil(t / window - ROUNDING))

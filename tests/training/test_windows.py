@@ -1,0 +1,119 @@
+"""The loss on windows: true and pushed starts, and a flow map that learns from them."""
+
+import pytest
+import torch
+from torch import nn
+
+import vcnef
+from vcnef.data import Batches, Queries, Scaling
+from vcnef.models.interface import TrajectoryModel
+from vcnef.training.losses import mean_square
+from vcnef.training.windows import Windows
+
+
+class Growth(TrajectoryModel):
+    """u₀ e^{r t}; notes the states and times that it is asked about."""
+
+    ndim, channels, params = 1, 1, 0
+
+    def __init__(self, rate):
+        super().__init__()
+        self.rate, self.asked = nn.Parameter(torch.tensor(rate)), []
+
+    def encode(self, u0, grid, params=None):
+        return u0
+
+    def query(self, latent, t):
+        self.asked.append((latent.detach(), t, torch.is_grad_enabled()))
+        factor = torch.exp(self.rate * (t if t.ndim == 2 else t.unsqueeze(0)))
+        return latent.unsqueeze(1) * factor[:, :, None, None]
+
+
+def growing(samples=8, frames=11, times=None):
+    t = torch.linspace(0, 1, frames) if times is None else torch.tensor(times)
+    u0 = 1 + torch.rand(samples, 1, 4, 1)
+    return vcnef.from_arrays((u0 * torch.exp(t)[:, None, None]).numpy(), t=t.numpy())
+
+
+def batch_of(data, *, window, pushes):
+    queries = Queries(window=window, pushes=pushes)
+    return next(iter(Batches(data, 64, queries=queries, scaling=Scaling.identity(data.problem, 1.0))))
+
+
+@pytest.mark.parametrize("pushes", [0, 1, 3])
+@pytest.mark.parametrize("times", [None, [0.0, 0.1, 0.3, 0.35, 0.6, 0.7, 1.0]])
+def test_the_exact_flow_map_has_no_loss_from_whatever_start(pushes, times):
+    batch = batch_of(growing(64, times=times), window=2, pushes=pushes)
+    loss = Windows(mean_square, 2, pushes, even=times is None)
+    assert loss(Growth(1.0), batch, 0.5).item() < 1e-10
+    assert loss(Growth(0.5), batch, 0.5).item() > 1e-4
+
+
+def test_starts_are_pushed_after_the_warm_up_and_without_a_gradient():
+    batch, model = batch_of(growing(64), window=2, pushes=1), Growth(0.0)
+    loss = Windows(mean_square, 2, 1, even=True)
+    true_starts = batch.u[:, 1]
+    loss(model, batch, 0.05)
+    (_, _, push_has_gradient), (state, times, has_gradient) = model.asked
+    assert (push_has_gradient, has_gradient) == (False, True)
+    assert times.shape == (2,)
+    assert torch.equal(state, true_starts)
+    loss(model, batch, 0.5)
+    pushed = (model.asked[-1][0] != true_starts).flatten(1).any(dim=1)
+    assert 0.2 < pushed.float().mean() < 0.8
+    # Where the first frame cuts the window before short, the start is a true state.
+    cut = batch.t[:, 1] < 0.19
+    assert cut.any()
+    assert not pushed[cut].any()
+
+
+@pytest.fixture(scope="module")
+def travelling():
+    """Waves that travel by four fifths of a turn."""
+    t, x = torch.linspace(0, 1, 13), 2 * torch.pi * torch.arange(16) / 16
+    phase, size = 6.3 * torch.rand(40, 1, 1), 0.5 + torch.rand(40, 1, 1)
+    return vcnef.from_arrays((size * torch.sin(x - 5 * t[:, None] + phase))[..., None].numpy(), t=t.numpy())
+
+
+TINY = {"width": 16, "heads": 2, "depth": 1, "modulations": 1, "patches": [], "modes": 3, "local": 0, "pace": 1}
+FEW = {"batch": 16, "window": 0.25, "rate": True}
+LEARNT = {"learning_rate": 0.01, "ema": None}
+
+
+def test_a_flow_map_learns_composes_and_is_kept(travelling, tmp_path):
+    run = vcnef.fit(travelling, preset="own/small1d", out=tmp_path / "run", epochs=15, **LEARNT, **FEW, **TINY)
+    assert run.best < 0.1
+    surrogate = vcnef.load(tmp_path / "run")
+    assert (surrogate.window, surrogate.horizon) == (0.25, 1.0)
+    assert surrogate.provenance["window"] == {"frames": 3, "why": "0.25 was asked for"}
+    u0 = travelling.u[:3, 0]
+    together = surrogate.predict(u0, t=[0.1, 0.5, 1.0])
+    first = torch.from_numpy(surrogate.predict(u0, t=[0.5]).values)[:, 0]
+    second = surrogate.predict(first, t=[0.5])
+    torch.testing.assert_close(torch.from_numpy(second.values)[:, 0], torch.from_numpy(together.values)[:, 2])
+    assert vcnef.evaluate(surrogate, travelling).result.frames == 13
+
+
+def test_a_run_on_windows_goes_on_bit_by_bit(travelling, tmp_path):
+    options = {"preset": "own/small1d", "pushes": 2, **FEW, **TINY}
+    whole = vcnef.fit(travelling, out=tmp_path / "whole", epochs=4, **options)
+    vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, **options)
+    again = vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, resume=True, **options)
+    for name, weight in whole.surrogate.model.state_dict().items():
+        assert torch.equal(weight, again.surrogate.model.state_dict()[name]), name
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"model": "fno", "window": 0.25}, "'fno' goes from frame to frame by itself. Leave window out."),
+        ({"window": 0.26}, "window is 0.26; expected a multiple of 0.0833333, the time between frames"),
+        ({"window": -1.0}, "window is -1; expected a time above 0, 'auto' or 'direct'"),
+        ({"window": 0.25, "pushes": -1}, "pushes is -1; expected 0 or more windows"),
+        ({"window": 0.25, "physics": 1.0}, "which are about whole trajectories. Set data.window=direct"),
+        ({"window": "auto", "own_time": True}, "own_time and instance are about whole trajectories"),
+    ],
+)
+def test_what_no_window_can_be_is_refused(given, said, travelling, tmp_path):
+    with pytest.raises(ValueError, match=said):
+        vcnef.fit(travelling, out=tmp_path / "run", epochs=1, **given)
