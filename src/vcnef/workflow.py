@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from vcnef.config import Config
+from vcnef.config.settings import flatten, parse_setting
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.data.precision import short
@@ -20,13 +21,17 @@ from vcnef.models.registry import option_names
 from vcnef.packaged import locate
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.instance import describe_instance
-from vcnef.surrogate.points import UNEVEN, arrangement
+from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
 
 MANY = 2000
 """From so many trajectories on, the larger of the presets for own data is taken."""
+WINDOWED = (1, 2)
+"""Dimensions for which there is a preset on windows."""
+FEWEST_TOKENS = 8
+"""Along each axis, where patches are chosen."""
 VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
 """All frames and points. Data in memory are taken so: the strides of a preset are meant for files."""
 FEW = 100
@@ -68,7 +73,8 @@ def fit(
     """
     given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
     trajectories = _as_trajectories(data, **{key: value for key, value in given.items() if value is not None})
-    config = Config.load(preset) if preset else suited_config(trajectories)
+    window = asked_window(overrides) if model in (None, "vcnef") else "direct"
+    config = Config.load(preset) if preset else suited_config(trajectories, window)
     config = config.with_model(model or config.model.name).override({"data": VIEW})
     own = [each.name for each in signature(fit).parameters.values() if each.kind is each.KEYWORD_ONLY]
     config = config.override(overrides, beside=own)
@@ -124,15 +130,41 @@ def load(path: str | Path) -> Surrogate:
     return Surrogate.load(locate(path))
 
 
-def choose_preset(data: Data) -> str:
-    """The preset for own data of these dimensions and this many trajectories."""
-    return f"own/{'large' if len(data) >= MANY else 'small'}{data.problem.ndim}d"
+def choose_preset(data: Data, window: str | float = "auto") -> str:
+    """The preset for own data: on windows where the data make some, else by dimensions and number of trajectories."""
+    ndim = data.problem.ndim
+    # What is no window is refused with the rest of the configuration.
+    asked = window == "auto" if isinstance(window, str) else window > 0
+    even = arrangement(data.grid) not in (UNEVEN, SCATTERED)
+    if asked and even and ndim in WINDOWED and choose_window(data, window):
+        return f"own/windows{ndim}d"
+    return f"own/{'large' if len(data) >= MANY else 'small'}{ndim}d"
 
 
-def suited_config(data: Data) -> Config:
-    """That preset; scattered points make no patches and have no neighbours."""
-    alone = {"model.options.patches": (), "model.options.local": 0}
-    return Config.load(choose_preset(data)).override(alone if is_scattered(data.grid) else {})
+def suited_config(data: Data, window: str | float = "auto") -> Config:
+    """That preset, with patches that fit the grid; scattered points make none and have no neighbours."""
+    name = choose_preset(data, window)
+    config = Config.load(name)
+    if is_scattered(data.grid):
+        return config.override({"model.options.patches": (), "model.options.local": 0})
+    if name.startswith("own/windows"):
+        return config.override({"model.options.patches": fitting_patches(data)})
+    return config
+
+
+def asked_window(settings: Mapping[str, Any] | Iterable[str]) -> str | float:
+    """The window among settings as `Config.override` takes them; "auto" where they have none."""
+    given = dict(flatten(settings if isinstance(settings, Mapping) else dict(map(parse_setting, settings))))
+    return given.get("window", given.get("data.window", "auto"))
+
+
+def fitting_patches(data: Data) -> tuple[int, ...]:
+    """Patches of 4 points, or of 2, that leave enough tokens and, in a periodic domain, close the ring; else points."""
+    for size in (4, 2):
+        enough = min(data.resolution) >= FEWEST_TOKENS * size
+        if enough and not (data.problem.periodic and any(side % size for side in data.resolution)):
+            return (size,)
+    return ()
 
 
 def check_fit(config: Config, data: Data) -> None:

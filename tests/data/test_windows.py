@@ -16,7 +16,7 @@ def waves(frames, speed, points=32, samples=6):
     return from_arrays(u[..., None].numpy(), t=t.numpy())
 
 
-@pytest.mark.parametrize(("speed", "frames"), [(0.4, 8), (1.6, 2), (10.0, 1)])
+@pytest.mark.parametrize(("speed", "frames"), [(0.04, 11), (0.2, 3), (10.0, 1)])
 def test_a_window_is_as_long_as_fields_take_to_change(speed, frames):
     window = choose_window(waves(21, speed), "auto")
     assert window.frames == frames
@@ -27,6 +27,11 @@ def test_a_window_is_as_long_as_fields_take_to_change(speed, frames):
 def test_there_are_not_too_many_windows():
     data = waves(401, 40.0)
     assert choose_window(data, "auto").frames == 400 // MOST_WINDOWS
+
+
+def test_fields_at_rest_are_answered_directly():
+    assert choose_window(from_arrays(torch.ones(4, 21, 8, 1).numpy()), "auto") is None
+    assert choose_window(waves(21, 1e-4), "auto") is None
 
 
 def test_few_frames_and_scattered_points_are_answered_directly():

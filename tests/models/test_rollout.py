@@ -213,3 +213,19 @@ def test_frames_that_come_in_bundles_are_on_the_same_clock():
     model = Rollout(Counting(), steps=8)
     u = model(torch.zeros(2, 5, 1), torch.rand(5, 1), torch.tensor([0.125, 0.5, 1.0]))
     torch.testing.assert_close(u[0, :, 0, 0], torch.tensor([1.0, 4.0, 8.0]))
+
+
+def test_an_fno_without_padding_knows_no_edge_and_can_give_the_change():
+    torch.manual_seed(0)
+    model = vcnef.build("fno", ndim=1, channels=1, width=4, modes=3, padding=False, residual=True).stepper
+    u = torch.randn(2, 16, 1)
+    flat = torch.zeros(16, 1)
+    torch.testing.assert_close(model(u.roll(5, 1), flat), model(u, flat).roll(5, 1))
+    padded = vcnef.build("fno", ndim=1, channels=1, width=4, modes=3).stepper
+    padded.load_state_dict(model.state_dict())
+    assert not torch.allclose(padded(u.roll(5, 1), flat), padded(u, flat).roll(5, 1))
+    for weight in model.project[2].parameters():
+        torch.nn.init.zeros_(weight)
+    assert torch.equal(model(u, flat), u)
+    assert model.suits((32,), (16,))
+    assert not padded.suits((32,), (16,))

@@ -54,7 +54,10 @@ def train(
     # Whatever can be refused without reading data is refused first.
     workflow.check_folder(out, resume=resume)
     given = {"params": parse_settings(params, "--param") if params else None, "periodic": periodic}
-    chosen = Config.load(preset) if preset else workflow.suited_config(open_data(files, **given, stream=True))
+    chosen = Config.load(preset) if preset else None
+    if chosen is None:
+        window = workflow.asked_window(settings or [])
+        chosen = workflow.suited_config(open_data(files, **given, stream=True), window)
     config = chosen.override(settings or [])
     trajectories = open_data(files, **config.view(), **given)
     with training_progress(config.train.epochs) as report:

@@ -22,13 +22,27 @@ PADDING = {1: (2,), 2: (2, 2), 3: (0, 0, 6)}
 class FNO(Stepper):
     """u(t + Δt) = P(K_L … K_1 L(x ‖ u ‖ p)) with K v = act(W v + F⁻¹ R F v) (Li et al. 2021), in 1D, 2D and 3D.
 
-    With parameters p as input it is the paper's cFNO. No activation after the last Fourier layer. The benchmark's 3D
-    model counts 160 weights of norms that it never uses; those are not built, so there are 22,123,593 here.
+    With parameters p as input it is the paper's cFNO. `residual` adds u, so that the network gives the change, and
+    without `padding` a periodic field stays one: better on many data, but not in the paper. No activation after the
+    last Fourier layer. The benchmark's 3D model counts 160 weights of norms that it never uses; those are not built, so
+    there are 22,123,593 here.
     """
 
-    def __init__(self, ndim: int, channels: int, params: int, *, width: int, modes: int, depth: int) -> None:
+    def __init__(
+        self,
+        ndim: int,
+        channels: int,
+        params: int,
+        *,
+        width: int,
+        modes: int,
+        depth: int,
+        padding: bool,
+        residual: bool,
+    ) -> None:
         super().__init__()
         self.ndim, self.channels, self.params = ndim, channels, params
+        self.padding, self.residual = PADDING[ndim] if padding else (0,) * ndim, residual
         self.lift = nn.Linear(ndim + channels + params, width)
         self.spectral = nn.ModuleList(SpectralConv(ndim, width, modes) for _ in range(depth))
         self.local = nn.ModuleList(CONV[ndim](width, width, 1) for _ in range(depth))
@@ -37,7 +51,7 @@ class FNO(Stepper):
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
         """Fields are padded by so many points, whatever their distance: on finer grids errors are several times as
         large."""
-        return sides == trained
+        return sides == trained or not any(self.padding)
 
     def forward(
         self,
@@ -48,13 +62,14 @@ class FNO(Stepper):
         sides = u.shape[1:-1]
         field = self.lift(join_inputs(u, grid, params)).movedim(-1, 1)
         # F.pad counts axes from the last one.
-        field = F.pad(field, [width for far in reversed(PADDING[self.ndim]) for width in (0, far)])
+        field = F.pad(field, [width for far in reversed(self.padding) for width in (0, far)])
         for number, (spectral, local) in enumerate(zip(self.spectral, self.local, strict=True), start=1):
             field = spectral(field) + local(field)
             if number < len(self.spectral):
                 field = F.gelu(field)
         inside = tuple(slice(side) for side in sides)
-        return self.project(field[(..., *inside)].movedim(1, -1))
+        answer = self.project(field[(..., *inside)].movedim(1, -1))
+        return u + answer if self.residual else answer
 
 
 def fno(
@@ -66,11 +81,17 @@ def fno(
     width: int | None = None,
     modes: int | None = None,
     depth: int = 4,
+    padding: bool = True,
+    residual: bool = False,
 ) -> Rollout:
-    """Fourier neural operator, rolled out: autoregressive, `steps` steps to the training horizon (cFNO with params)."""
+    """Fourier neural operator, rolled out: autoregressive, `steps` steps to the training horizon (cFNO with params).
+
+    padding: zeros beyond the far edges, as the benchmark's FNO has them; periodic domains are better off without.
+    residual: the network gives the change in a step.
+    """
     if ndim not in SIZES:
         raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
     given = {"width": width, "modes": modes}
     sizes = SIZES[ndim] | {name: size for name, size in given.items() if size is not None} | {"depth": depth}
     check_at_least(1, **sizes)
-    return Rollout(FNO(ndim, channels, params, **sizes), steps)
+    return Rollout(FNO(ndim, channels, params, **sizes, padding=padding, residual=residual), steps)

@@ -1,0 +1,39 @@
+"""`benchmarks/foreign.py`: every model is trained on the same data, and the best on valid is the one that is judged."""
+
+import pytest
+import torch
+
+import foreign
+import foreign_problems
+
+
+@pytest.fixture
+def small(monkeypatch):
+    make = foreign_problems.make
+    monkeypatch.setattr(foreign, "make", lambda name: make(name, samples=24))
+
+
+@pytest.mark.parametrize(("problem", "model"), [("heat_walls", "vcnef"), ("kdv", "fno")])
+def test_a_run_says_what_was_done(small, problem, model):
+    threads = torch.get_num_threads()
+    found = foreign.run(problem, model, foreign.RATES[model][0], 0, 0.02, "cpu")
+    torch.set_num_threads(threads)
+    assert (found["problem"], found["model"]) == (problem, model)
+    assert 0 < found["nrmse"] < 10
+    assert 0 < found["valid"] < 10
+    assert (found["window"] is None) == (model == "fno")
+
+
+def test_nobody_sees_the_trajectories_that_are_judged():
+    data = foreign_problems.make("heat_walls", samples=30)
+    learnt, asked = foreign.parts(data)
+    assert (len(learnt["u"]), len(asked["u"])) == (27, 3)
+    seen = {float(each) for each in learnt["params"]["k"]}
+    assert not seen & {float(each) for each in asked["params"]["k"]}
+
+
+def test_the_best_on_valid_is_judged():
+    shared = {"problem": "ks", "model": "fno", "seed": 0}
+    found = [shared | {"valid": 0.2, "nrmse": 0.1}, shared | {"valid": 0.1, "nrmse": 0.3}]
+    found.append({"problem": "ks", "model": "vcnef", "seed": 0, "valid": 1.0, "nrmse": 0.05})
+    assert foreign.table(found).splitlines()[-1] == "| ks | 0.3000 | 0.0500 |"
