@@ -24,14 +24,12 @@ class FakeSurrogate:
     model: nn.Module = field(default_factory=nn.Identity)
     calls: list = field(default_factory=list)
 
-    @property
-    def horizon(self):
-        return self.scaling.horizon
+    horizon: int | float = 1.0
 
     @property
     def scaling(self):
         return SimpleNamespace(
-            horizon=1.0, params=ParameterScale.fit(dict.fromkeys(self.problem.parameters, (0.0, 1.0)))
+            horizon=self.horizon, params=ParameterScale.fit(dict.fromkeys(self.problem.parameters, (0.0, 1.0)))
         )
 
     def answer(self, u0, grid, t, params):

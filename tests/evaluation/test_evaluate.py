@@ -47,6 +47,27 @@ def test_every_channel_has_its_numbers(make_data, make_surrogate):
     assert found.sections()[0].header == ("metric", "all", "density", "vx")
 
 
+def test_errors_beyond_the_horizon_stand_by_horizons(make_data, make_surrogate):
+    data = make_data(samples=30, frames=17)
+    times = {"resolution": [16], "times": [0.0, 0.125, 0.25]}
+    surrogate = make_surrogate(data, provenance=times, horizon=0.25)
+    exact = surrogate.answer
+    surrogate.answer = lambda u0, grid, t, params: exact(u0, grid, t, params) * (1 + t[:, None, None])
+    found = evaluate(surrogate, data, horizon=3)
+    assert found.result.t == (0.125, 0.25)
+    assert found.beyond.t == (0.125, 0.25, 0.375, 0.5, 0.625, 0.75)
+    rows = next(each.rows for each in found.sections() if each.title == "Beyond the horizon of training")
+    assert [row[0] for row in rows] == ["1, to t = 0.25", "2, to t = 0.5", "3, to t = 0.75"]
+    # (1 + 0.1) (1 + t) − 1, at the end of each and the mean of both frames before it.
+    expected = [[1.1 * (1 + t) - 1 for t in (end - 0.0625, end)] for end in (0.25, 0.5, 0.75)]
+    assert [[float(cell) for cell in row[1:]] for row in rows] == pytest.approx(np.array(expected), rel=1e-2)
+    assert json.dumps(found.to_dict()["beyond"])
+    assert evaluate(surrogate, data).beyond is None
+    for wrong in (1, 9):
+        with pytest.raises(ValueError, match=f"horizon is {wrong} times the 0.25 of training, but the data end at 1"):
+            evaluate(surrogate, data, horizon=wrong)
+
+
 def test_super_resolution_in_space_and_time(make_data, make_surrogate):
     data = make_data()
     surrogate = make_surrogate(data)

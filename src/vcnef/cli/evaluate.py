@@ -23,6 +23,9 @@ def evaluate(
     ] = None,
     space: Space = None,
     time: Time = None,
+    horizon: Annotated[
+        float | None, typer.Option(help="Go on to so many horizons of training, as far as the data do.")
+    ] = None,
     params: Params = None,
     split: Split = "test",
     json_path: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file too.")] = None,
@@ -49,7 +52,7 @@ def evaluate(
             "There are no data to judge the model on; give files, e.g. --data burgers.hdf5. "
             "Those of a known equation can be made by `vcnef generate`."
         )
-    finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time")}
+    finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time"), "horizon": horizon}
     for path, option in ((json_path, "--json"), (figures and figures / "figure.png", "--figures")):
         if path is not None:
             check_place(path, option)

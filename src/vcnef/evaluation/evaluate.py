@@ -24,7 +24,7 @@ from vcnef.evaluation.inputs import (
 )
 from vcnef.evaluation.judge import Judge
 from vcnef.evaluation.record import Evaluation, Group, Result
-from vcnef.evaluation.selections import Selection, as_trained, finer_in_space, finer_in_time
+from vcnef.evaluation.selections import Selection, as_trained, beyond, finer_in_space, finer_in_time
 from vcnef.surrogate.instance import check_instance
 
 
@@ -34,6 +34,7 @@ def evaluate(
     *,
     space: Sequence[int] = (),
     time: Sequence[int] = (),
+    horizon: float | int | None = None,
     split: str = "test",
     batch: int = 64,
     device: torch.device | str | None = None,
@@ -44,12 +45,13 @@ def evaluate(
 
     `space` and `time` add zero-shot super-resolution: points along the first axis and frames (the initial one
     included) at which the same trajectories are predicted and judged. The data must then be opened at full
-    resolution. Both keep the horizon of training. With `solver`, the classical solver of a known equation is timed
+    resolution. Both keep the horizon of training. `horizon` goes on to so many of them, as far as the data do. With
+    `solver`, the classical solver of a known equation is timed
     beside the model, on the same device and trajectories. In place of a surrogate, the run that `fit` returned, the
     folder of a run or model, or the name of a packaged model will do.
     """
     surrogate, device = place(as_surrogate(surrogate), device)
-    judged, split, params, plan = prepare(surrogate, data, space=space, time=time, split=split)
+    judged, split, params, plan = prepare(surrogate, data, space=space, time=time, split=split, horizon=horizon)
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
     judges = _judge(surrogate, judged, params, plan, groups, batch, device, progress)
     results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
@@ -66,6 +68,8 @@ def evaluate(
         result=results[plan.base],
         space=tuple(_changed(results[each], results[plan.base]) for each in plan.space),
         time=tuple(_changed(results[each], results[plan.base]) for each in plan.time),
+        beyond=results[plan.beyond] if plan.beyond else None,
+        horizon=surrogate.horizon,
         parameters=several,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
@@ -80,27 +84,38 @@ class Plan:
     base: Selection
     space: tuple[Selection, ...]
     time: tuple[Selection, ...]
+    beyond: Selection | None
+    """Up to several horizons."""
     as_trained: bool
     """Whether the first one is known to be how the model was trained."""
     notes: tuple[str, ...]
 
     def all(self) -> list[Selection]:
-        return list(dict.fromkeys([self.base, *self.space, *self.time]))
+        further = [self.beyond] if self.beyond else []
+        return list(dict.fromkeys([self.base, *self.space, *self.time, *further]))
 
 
 def prepare(
-    surrogate: Any, data: Any, *, space: Sequence[int], time: Sequence[int], split: str
+    surrogate: Any,
+    data: Any,
+    *,
+    space: Sequence[int],
+    time: Sequence[int],
+    split: str,
+    horizon: float | int | None = None,
 ) -> tuple[Any, str, Float[Tensor, "n p"], Plan]:
     """What is judged, the name of that split, its parameters and the plan; what does not fit the model is an error."""
     check_trajectories(data)
     judged, name, about_split = choose_judged(surrogate, data, split)
     params = matching_params(surrogate, judged)
-    plan = make_plan(surrogate, judged, space, time)
+    plan = make_plan(surrogate, judged, space, time, horizon)
     _check_instance(surrogate, judged, params, plan)
     return judged, name, params, replace(plan, notes=(*about_split, *plan.notes))
 
 
-def make_plan(surrogate: Any, data: Any, space: Sequence[int], time: Sequence[int]) -> Plan:
+def make_plan(
+    surrogate: Any, data: Any, space: Sequence[int], time: Sequence[int], horizon: float | int | None = None
+) -> Plan:
     """Everything that is to be predicted, checked before anything is."""
     base, notes = as_trained(surrogate, data)
     known = not notes
@@ -110,9 +125,10 @@ def make_plan(surrogate: Any, data: Any, space: Sequence[int], time: Sequence[in
         selection, more = finer_in_time(data, base, frames)
         in_time.add(selection)
         notes += more
+    further = None if horizon is None else beyond(data, base, surrogate.horizon, horizon)
     by_points = tuple(sorted(in_space, key=lambda each: -each.stride))
     by_frames = tuple(sorted(in_time, key=lambda each: len(each.frames)))
-    return Plan(base, by_points, by_frames, known, tuple(notes))
+    return Plan(base, by_points, by_frames, further, known, tuple(notes))
 
 
 def _check_instance(surrogate: Any, data: Any, params: Tensor, plan: Plan) -> None:

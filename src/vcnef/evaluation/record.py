@@ -67,6 +67,10 @@ class Evaluation:
     """Zero-shot super-resolution in space, ascending; the paper's table 3."""
     time: tuple[Result, ...] = ()
     """The same in time; the paper's table 4."""
+    beyond: Result | None = None
+    """Up to several horizons of training, composed of windows or extrapolated."""
+    horizon: float = 0.0
+    """The last time that was seen in training."""
     parameters: tuple[Group, ...] = ()
     nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Of each trajectory, at the resolution and times of training; NaN where all targets are zero."""

@@ -84,6 +84,20 @@ def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, l
     )
 
 
+def beyond(data: Any, base: Selection, trained: float, horizons: float | int) -> Selection:
+    """The frames of training and, in the same steps, those after them up to so many horizons."""
+    t = data.t.double() - float(data.t[0])
+    gap = base.frames[-1] - base.frames[-2]
+    later = range(base.frames[-1] + gap, len(t), gap)
+    chosen = [frame for frame in later if float(t[frame]) <= horizons * trained * (1 + 1e-4)]
+    if horizons <= 1 or not chosen or float(t[chosen[-1]]) < (horizons - 0.5) * trained:
+        raise ValueError(
+            f"horizon is {horizons:g} times the {trained:g} of training, but the data end at {float(t[-1]):g}. Choose "
+            f"at most {float(t[-1]) / trained:.3g}, more than 1, or give longer trajectories."
+        )
+    return Selection(base.stride, (*base.frames, *chosen))
+
+
 def _trained_stride(resolution: int | Sequence[int] | None, data: Any) -> tuple[int, list[str]]:
     full = data.resolution
     if resolution is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan
+from math import ceil, isfinite, isnan
 from typing import Any
 
 from vcnef.grid import spell_sides
@@ -34,11 +34,24 @@ def sections(evaluation: Any) -> list[Section]:
         )
     if len(evaluation.time) > 1:
         found.append(_finer("Super-resolution in time", "times", evaluation.time, base, lambda r: str(r.frames)))
+    if evaluation.beyond is not None:
+        found.append(_beyond(evaluation.beyond, evaluation.horizon))
     if len(evaluation.parameters) > 1 or any(group.seen is False for group in evaluation.parameters):
         found.append(_parameters(evaluation))
     if base.cost is not None:
         found.append(_cost([base, *(each for each in evaluation.space if each.resolution != base.resolution)]))
     return found
+
+
+def _beyond(result: Any, horizon: float) -> Section:
+    """The errors in one horizon after the other, and at the end of each."""
+    errors, rows = result.scores["over_time"]["nrmse"], []
+    numbers = [max(1, ceil(t / horizon - 1e-4)) for t in result.t]
+    for number_of in dict.fromkeys(numbers):
+        within = [error for error, place in zip(errors, numbers, strict=True) if place == number_of]
+        last = max(t for t, place in zip(result.t, numbers, strict=True) if place == number_of)
+        rows.append((f"{number_of}, to t = {last:.4g}", number(sum(within) / len(within)), number(within[-1])))
+    return Section("Beyond the horizon of training", ("horizon", "nRMSE", "at its end"), tuple(rows))
 
 
 def lines(tables: Sequence[Section], notes: Iterable[str] = ()) -> list[str]:
