@@ -54,6 +54,21 @@ program = onnxruntime.InferenceSession("flat.onnx", providers=["CPUExecutionProv
 finer = np.concatenate([fields[:3, 0], fields[:3, 1, :, :4]], axis=2)
 (found,) = program.run(None, {"u0": finer, "t": np.array([0.7], dtype="f4")})
 np.testing.assert_allclose(found, flat.predict(finer, [0.7]).values, rtol=1e-4, atol=1e-5)
+
+# A flow map on windows is composed in the file, too.
+wavy = vcnef.generate("burgers", samples=6, params={"nu": (0.01, 0.1)}, resolution=32, frames=7, horizon=0.6)
+composed = Surrogate.build("vcnef", {**tiny, "patches": (4,), "modes": 3, "rate": True}, wavy, window=0.2)
+torch.nn.init.normal_(composed.model.modulations[0].local.weight, std=0.3)
+u0, t, params = wavy.u[:2, 0], torch.tensor([0.0, 0.05, 0.2, 0.21, 0.4, 0.6]), wavy.params[:2]
+expected = composed.predict(u0, t, {"nu": params[:, 0]}).values
+assert np.abs(expected[:, -1] - expected[:, 0]).max() > 0.01
+for name in ("composed.pt2", "composed.onnx"):
+    assert composed.export(name) < 1e-5, name
+program = torch.export.load("composed.pt2").module()
+np.testing.assert_allclose(program(u0, t, params).numpy(), expected, rtol=1e-4, atol=1e-5)
+session = onnxruntime.InferenceSession("composed.onnx", providers=["CPUExecutionProvider"])
+(found,) = session.run(None, {"u0": u0.numpy(), "t": t.numpy(), "params": params.numpy()})
+np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 """
 
 
@@ -76,6 +91,14 @@ def test_the_module_answers_as_predict_does_and_keeps_the_initial_state(surrogat
     expected = torch.from_numpy(surrogate.predict(u0, t, {"nu": [0.02, 0.04]}).values)
     torch.testing.assert_close(found, expected)
     assert torch.equal(found[:, 0], u0)
+
+
+def test_the_module_composes_windows():
+    data = vcnef.generate("burgers", samples=4, params={"nu": (0.01, 0.1)}, resolution=32, frames=7, horizon=0.6)
+    surrogate = vcnef.Surrogate.build("vcnef", TINY, data, window=0.2)
+    u0, t = data.u[:2, 0], torch.tensor([0.6, 0.1, 0.2, 0.3, 0.5])
+    found = OnGrid(surrogate, data.grid)(u0, t, data.params[:2])
+    torch.testing.assert_close(found, surrogate.answer(u0, data.grid, t, data.params[:2]))
 
 
 def test_the_module_scales_its_points():

@@ -248,15 +248,14 @@ class SpectralMixing(nn.Module):
 
     def filter(self, weight: Tensor, sides: tuple[int, ...]) -> Tensor:
         """The factor of every wave number of a transform; zero where there is no weight."""
-        complete = torch.view_as_complex(weight)
         # The highest wave number of an even side stands for both signs, and is left out.
         most = [min(self.modes, (side - 1) // 2) for side in sides]
         places = [torch.arange(-count, count + 1, device=weight.device) for count in most[:-1]]
         places.append(torch.arange(most[-1] + 1, device=weight.device))
         there = torch.meshgrid(*[each % side for each, side in zip(places, sides, strict=True)], indexing="ij")
         here = torch.meshgrid(*[each + self.modes for each in places[:-1]], places[-1], indexing="ij")
-        shape = (*sides[:-1], sides[-1] // 2 + 1, weight.shape[-2])
-        return complete.new_zeros(shape).index_put(there, complete[here])
+        shape = (*sides[:-1], sides[-1] // 2 + 1, *weight.shape[-2:])
+        return torch.view_as_complex(weight.new_zeros(shape).index_put(there, weight[here]))
 
 
 # --- Patches of fixed physical size ---------------------------------------------------------------------------------

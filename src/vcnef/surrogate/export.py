@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.grid import as_sides
+from vcnef.surrogate.composition import ROUNDING, windows_to
 from vcnef.surrogate.inputs import check_uniform, read_grid
 from vcnef.surrogate.points import shape_of, usual_points
 from vcnef.whole import write_whole
@@ -47,22 +48,46 @@ def choose_points(surrogate: Surrogate, resolution: int | Sequence[int] | None, 
 
 
 class OnGrid(nn.Module):
-    """u(t | u₀, p) in physical units, on a grid that is part of the module."""
+    """u(t | u₀, p) in physical units, on a grid that is part of the module.
+
+    Of a surrogate that composes, the states at the ends of all windows up to its horizon are found one after the other,
+    and each time is asked from the one before it. Later times are answered from the last of them.
+    """
 
     def __init__(self, surrogate: Surrogate, grid: Float[Tensor, "*x D"]) -> None:
         super().__init__()
         self.model = deepcopy(surrogate.model).cpu().eval().requires_grad_(False)
         self.scaling = surrogate.scaling.to("cpu")
         self.register_buffer("grid", self.scaling.coordinates(grid.cpu()))
+        self.window = surrogate.window
+        self.windows = windows_to(surrogate.horizon, surrogate.window) if surrogate.composes else 1
 
     def forward(
         self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], params: Float[Tensor, "b p"] | None = None
     ) -> Float[Tensor, "b t *x c"]:
-        units = self.scaling.units(u0, u0.new_empty(u0.shape[0], 0) if params is None else params)
-        scaled = None if params is None else units.params(params)
-        u = units.physical(self.model(units.fields(u0), self.grid, units.times(t), scaled))
+        u = self._within_window(u0, t, params) if self.windows == 1 else self._composed(u0, t, params)
         initial = (t == 0)[:, *(None,) * (u0.ndim - 1)]
         return torch.where(initial, u0[:, None], u)
+
+    def _within_window(
+        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"] | Float[Tensor, "b t"], params: Tensor | None
+    ) -> Float[Tensor, "b t *x c"]:
+        units = self.scaling.units(u0, u0.new_empty(u0.shape[0], 0) if params is None else params)
+        scaled = None if params is None else units.params(params)
+        return units.physical(self.model(units.fields(u0), self.grid, units.times(t), scaled))
+
+    def _composed(
+        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], params: Tensor | None
+    ) -> Float[Tensor, "b t *x c"]:
+        end, starts = t.new_full((1,), self.window), [u0]
+        for _ in range(self.windows - 1):
+            starts.append(self._within_window(starts[-1], end, params)[:, 0])
+        number = ((t / self.window - ROUNDING).ceil() - 1).clamp(0, self.windows - 1)
+        # A sample for every time, with that one time of its own.
+        states = torch.stack(starts, dim=1)[:, number.long()].flatten(0, 1)
+        rest = (t - number * self.window).expand(u0.shape[0], -1).reshape(-1, 1)
+        own = None if params is None else params.unsqueeze(1).expand(-1, t.shape[0], -1).flatten(0, 1)
+        return self._within_window(states, rest, own).view(u0.shape[0], t.shape[0], *u0.shape[1:])
 
 
 def export(surrogate: Surrogate, path: Path, grid: Float[Tensor, "*x D"], description: Mapping[str, Any]) -> float:

@@ -161,13 +161,13 @@ class Surrogate:
         """
 
         def flow(state: Tensor, times: Tensor) -> Tensor:
-            return self._within_window(
+            return self.answer_directly(
                 state, grid, times, params, points_per_chunk=points_per_chunk, precision=precision
             )
 
         return compose(flow, u0, t, self.window) if self.composes else flow(u0, t)
 
-    def _within_window(
+    def answer_directly(
         self,
         u0: Float[Tensor, "b *x c"],
         grid: Float[Tensor, "*x D"],
@@ -175,7 +175,7 @@ class Surrogate:
         params: Float[Tensor, "b p"],
         **chunks: Any,
     ) -> Float[Tensor, "b t *x c"]:
-        """What the network answers by itself."""
+        """What the network answers by itself, at any time: within its window it was trained to."""
         units = self.scaling.to(u0.device).units(u0, params)
         scaled, times = units.params(params) if self.model.params else None, units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
