@@ -67,6 +67,16 @@ def test_starts_are_pushed_after_the_warm_up_and_without_a_gradient():
     assert not pushed[cut].any()
 
 
+def test_under_autocasting_the_push_takes_no_weight_from_the_gradient():
+    """What is rounded without a gradient would be kept for what follows."""
+    model = vcnef.build("vcnef", ndim=1, channels=1, width=16, heads=2, depth=1, modulations=1, patches=(), rate=True)
+    batch = batch_of(growing(8), window=2, pushes=1)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = Windows(mean_square, 2, 1, even=True)(model, batch, 0.5)
+    loss.backward()
+    assert not [name for name, weight in model.named_parameters() if weight.grad is None]
+
+
 @pytest.fixture(scope="module")
 def travelling():
     """Waves that travel by four fifths of a turn."""

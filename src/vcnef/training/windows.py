@@ -37,21 +37,35 @@ class Windows:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         clock = torch.cat([torch.zeros_like(batch.t[:, :1]), batch.t], dim=1)
         params = batch.params if model.params else None
-        drawn = torch.randint(self.pushes + 1, (len(batch),), device=clock.device)
-        state = frames[:, 0]
-        for done in range(self.pushes):
-            begin, end = done * self.window, (done + 1) * self.window
-            length = clock[:, end : end + 1] - clock[:, begin : begin + 1]
-            # The last window is never cut short by the first frame; its length is that of a whole one.
-            whole = clock[:, -1:] - clock[:, -1 - self.window : -self.window]
-            with torch.no_grad():
-                given = model(state, batch.grid, self._shared(whole if self.even else length), params)[:, 0]
-            pushed = (done >= self.pushes - drawn) & (progress > self.warm_up)
-            pushed = pushed & (length[:, 0] > 0.99 * whole[:, 0] if self.even else length[:, 0] > 0)
-            state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given.to(state.dtype), frames[:, end])
+        start = self._start(model, frames, clock, batch.grid, params, progress)
         last = self.pushes * self.window
         times = clock[:, last + 1 :] - clock[:, last : last + 1]
-        return self.error(model(state, batch.grid, self._shared(times), params), frames[:, last + 1 :])
+        return self.error(model(start, batch.grid, self._shared(times), params), frames[:, last + 1 :])
+
+    @torch.no_grad()
+    def _start(
+        self,
+        model: TrajectoryModel,
+        frames: Float[Tensor, "b k *x c"],
+        clock: Float[Tensor, "b k"],
+        grid: Tensor,
+        params: Float[Tensor, "b p"] | None,
+        progress: float | Tensor,
+    ) -> Float[Tensor, "b *x c"]:
+        """The state with which the last window begins; all windows before it launch the same kernels for any draw."""
+        count = torch.randint(self.pushes + 1, (len(clock),), device=clock.device)
+        whole = clock[:, -1:] - clock[:, -1 - self.window, None]
+        state = frames[:, 0]
+        for number in range(self.pushes):
+            begin, end = number * self.window, (number + 1) * self.window
+            length = clock[:, end : end + 1] - clock[:, begin : begin + 1]
+            asked = self._shared(whole if self.even else length)
+            given = model(state, grid, asked, params)[:, 0].to(state.dtype)
+            # Frames before the first one are that one: a window there is shorter than the others, or nothing.
+            there = length > 0.99 * whole if self.even else length > 0
+            pushed = there[:, 0] & (number >= self.pushes - count) & (progress > self.warm_up)
+            state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[:, end])
+        return state
 
     def _shared(self, times: Float[Tensor, "b t"]) -> Float[Tensor, "b t"] | Float[Tensor, " t"]:
         return times[0] if self.even else times
