@@ -41,7 +41,8 @@ STEPPING = {
     "optimiser": "adamw",
     "batch": 16,
 }
-"""The recipe of models that step. Of the optimisers and batches tried on `ks`, these gave the smallest errors."""
+"""The recipe of models that step. An FNO on `ks` for two minutes: AdamW at 2e-3 0.0153, with batches of 64 0.0179, Muon
+0.0149, which on `kolmogorov` takes longer steps."""
 
 RATES = {"vcnef": (None,), "fno": (1e-3, 4e-3), "unet": (5e-4, 2e-3)}
 """Learning rates; None is that of the default."""
