@@ -11,7 +11,7 @@ from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
 from vcnef.evaluation import evaluate
 from vcnef.metrics import nrmse
-from vcnef.workflow import choose_preset, fit, load, train
+from vcnef.workflow import asked_window, choose_preset, fit, load, suited_config, train
 
 TINY = {"width": 8, "heads": 2, "depth": 1, "modulations": 1, "batch": 4, "epochs": 1, "devices": "cpu"}
 T = np.linspace(0.0, 0.5, 4)
@@ -108,6 +108,44 @@ def test_a_surrogate_says_how_its_data_were_generated(data, tmp_path):
             "initial_options": "default",
         }
     assert "generated" not in fit(data, out=tmp_path / "own", **TINY).surrogate.provenance
+
+
+@pytest.mark.parametrize(
+    ("sides", "periodic", "preset", "patches"),
+    [
+        ((32,), True, "own/windows1d", (4,)),
+        ((18,), True, "own/windows1d", (2,)),
+        ((33,), True, "own/windows1d", ()),
+        ((33,), False, "own/windows1d", (4,)),
+        ((32, 64), True, "own/windows2d", (4,)),
+        ((8, 8, 8), True, "own/small3d", (4, 8)),
+    ],
+)
+def test_data_with_many_frames_are_learnt_in_windows_with_patches_that_fit(sides, periodic, preset, patches):
+    u = np.random.default_rng(0).normal(size=(4, 8, *sides, 1))
+    data = from_arrays(u, periodic=periodic)
+    assert choose_preset(data) == preset
+    assert suited_config(data).model.options["patches"] == patches
+    assert choose_preset(data, "direct") == f"own/small{len(sides)}d"
+
+
+@pytest.mark.parametrize(
+    ("settings", "window"),
+    [
+        ({}, "auto"),
+        ({"epochs": 3}, "auto"),
+        ({"window": "direct"}, "direct"),
+        ({"data": {"window": 0.5}}, 0.5),
+        (["data.window=0.5", "epochs=3"], 0.5),
+        ({"times": 5}, "direct"),
+        ({"data.own_time": True}, "direct"),
+        ({"train": {"physics": 0.1}}, "direct"),
+        ({"times": 5, "window": "auto"}, "auto"),
+    ],
+)
+def test_which_window_settings_ask_for(settings, window):
+    """What is about whole trajectories asks for none."""
+    assert asked_window(settings) == window
 
 
 @pytest.mark.parametrize(("samples", "sides", "preset"), [(3, (8,), "own/small1d"), (2000, (2, 2), "own/large2d")])

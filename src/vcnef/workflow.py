@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vcnef.config import Config
+from vcnef.config.sections import ABOUT_WHOLE
 from vcnef.config.settings import flatten, parse_setting
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.instance import hide_truth, pick_instance
@@ -30,6 +31,8 @@ MANY = 2000
 """From so many trajectories on, the larger of the presets for own data is taken."""
 WINDOWED = (1, 2)
 """Dimensions for which there is a preset on windows."""
+WITHOUT_WINDOWS = ABOUT_WHOLE | {"physics": 0.0, "unroll": "full", "clocks": 0}
+"""Settings that say how whole trajectories are learnt, and their defaults."""
 FEWEST_TOKENS = 8
 """Along each axis, where patches are chosen."""
 VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
@@ -153,9 +156,12 @@ def suited_config(data: Data, window: str | float = "auto") -> Config:
 
 
 def asked_window(settings: Mapping[str, Any] | Iterable[str]) -> str | float:
-    """The window among settings as `Config.override` takes them; "auto" where they have none."""
-    given = dict(flatten(settings if isinstance(settings, Mapping) else dict(map(parse_setting, settings))))
-    return given.get("window", given.get("data.window", "auto"))
+    """The window among settings as `Config.override` takes them. Where they have none it is "auto", or "direct" if they
+    have what is about whole trajectories."""
+    given = settings if isinstance(settings, Mapping) else dict(map(parse_setting, settings))
+    values = {name.rpartition(".")[2]: value for name, value in flatten(given)}
+    about_whole = any(values.get(name, default) != default for name, default in WITHOUT_WINDOWS.items())
+    return values.get("window", "direct" if about_whole else "auto")
 
 
 def fitting_patches(data: Data) -> tuple[int, ...]:

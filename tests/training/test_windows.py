@@ -91,7 +91,7 @@ LEARNT = {"learning_rate": 0.01, "ema": None}
 
 
 def test_a_flow_map_learns_composes_and_is_kept(travelling, tmp_path):
-    run = vcnef.fit(travelling, preset="own/small1d", out=tmp_path / "run", epochs=15, **LEARNT, **FEW, **TINY)
+    run = vcnef.fit(travelling, preset="own/windows1d", out=tmp_path / "run", epochs=15, **LEARNT, **FEW, **TINY)
     assert run.best < 0.1
     surrogate = vcnef.load(tmp_path / "run")
     assert (surrogate.window, surrogate.horizon) == (0.25, 1.0)
@@ -105,7 +105,7 @@ def test_a_flow_map_learns_composes_and_is_kept(travelling, tmp_path):
 
 
 def test_a_run_on_windows_goes_on_bit_by_bit(travelling, tmp_path):
-    options = {"preset": "own/small1d", "pushes": 2, **FEW, **TINY}
+    options = {"preset": "own/windows1d", "pushes": 2, **FEW, **TINY}
     whole = vcnef.fit(travelling, out=tmp_path / "whole", epochs=4, **options)
     vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, **options)
     again = vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, resume=True, **options)
@@ -121,7 +121,11 @@ def test_a_run_on_windows_goes_on_bit_by_bit(travelling, tmp_path):
         ({"window": -1.0}, "window is -1; expected a time above 0, 'auto' or 'direct'"),
         ({"window": 0.25, "pushes": -1}, "pushes is -1; expected 0 or more windows"),
         ({"window": 0.25, "physics": 1.0}, "which are about whole trajectories. Set data.window=direct"),
-        ({"window": "auto", "own_time": True}, "own_time and instance are about whole trajectories"),
+        (
+            {"window": "auto", "own_time": True},
+            "window is auto, but own_time is about whole trajectories",
+        ),
+        ({"window": 0.25, "times": 2, "passes": 1}, "window is 0.25, but times, passes is about whole trajectories"),
     ],
 )
 def test_what_no_window_can_be_is_refused(given, said, travelling, tmp_path):

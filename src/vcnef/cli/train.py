@@ -98,6 +98,8 @@ def _summarise(run: Run, config: Config) -> None:
     surrogate, folder, named = run.surrogate, run.folder, quote(str(run.folder))
     weights = count_weights(surrogate.model)
     typer.echo(f"{config.model.name} of {weights} weights, trained on {surrogate.provenance['train']}")
+    if "window" in surrogate.provenance:
+        typer.echo(f"It answers in windows of {surrogate.window:.4g}: {surrogate.provenance['window']['why']}")
     if run.history:
         last = run.history[-1]
         score = f", best nRMSE on valid {run.best:.4g}" if isfinite(run.best) else ""

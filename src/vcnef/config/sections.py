@@ -20,6 +20,17 @@ from vcnef.training.recipe import Recipe
 SYMMETRIES = {kind.__name__.lower(): kind for kind in (Shift, Reflect, Permute, Galilean, Affine)}
 
 
+ABOUT_WHOLE: dict[str, Any] = {
+    "times": None,
+    "at_start": False,
+    "random_starts": 0.0,
+    "passes": 0,
+    "own_time": False,
+    "instance": None,
+}
+"""What of `data` is about whole trajectories, not windows, and its default."""
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -101,10 +112,11 @@ class DataSection(Section):
             raise ValueError(f"window is {self.window:g}; expected a time above 0, 'auto' or 'direct'.")
         if self.pushes < 0:
             raise ValueError(f"pushes is {self.pushes}; expected 0 or more windows.")
-        if self.window != "direct" and (self.own_time or self.instance is not None):
+        given = [name for name, default in ABOUT_WHOLE.items() if getattr(self, name) != default]
+        if self.window != "direct" and given:
             raise ValueError(
-                f"window is {self.window}, but own_time and instance are about whole trajectories. "
-                "Leave them out, or set window to direct."
+                f"window is {self.window}, but {', '.join(given)} is about whole trajectories. Leave it out, or set "
+                "window to direct."
             )
         if self.log and not self.normalise:
             raise ValueError(
