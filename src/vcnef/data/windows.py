@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -17,8 +18,8 @@ CHANGE = 0.02
 """How far fields change within a chosen window at least, as a part of their spread."""
 MOST_WINDOWS = 40
 """To the horizon: errors add up over compositions."""
-LOOKED_AT = 64
-"""Trajectories."""
+LOOKED_AT = 2**23
+"""Numbers, in two trajectories at least."""
 
 
 class Window(NamedTuple):
@@ -84,7 +85,9 @@ def length_of(t: Float[Tensor, " t"], frames: int) -> float:
 
 def _some(data: Any) -> Float[Tensor, "n t *x c"]:
     """Trajectories from everywhere in the data, each channel in units of its spread."""
-    rows = torch.linspace(0, len(data) - 1, min(LOOKED_AT, len(data))).round().long()
+    numbers = len(data.t) * prod(data.resolution) * len(data.problem.channels)
+    count = min(len(data), max(2, LOOKED_AT // numbers))
+    rows = torch.linspace(0, len(data) - 1, count).round().long()
     u = (data.u[rows] if hasattr(data, "u") else data.read(rows)).double()
     axes = tuple(range(u.ndim - 1))
     spread = u.std(dim=axes)
