@@ -57,16 +57,14 @@ class Queries:
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""
         # Random starts are to have a choice: the initial frame and the next.
-        needed = self.times + 2 if self.random_starts else self.passes + 2
         if self.window:
-            needed = self.window + 1
+            needed, what = self.window + 1, f"a window of {self.window} frames needs"
+        elif self.random_starts:
+            needed, what = self.times + 2, f"random_starts with times={self.times} needs"
+        else:
+            needed = self.passes + 2
+            what = f"passes={self.passes} needs" if self.passes else "training needs"
         if frames < needed:
-            if self.random_starts:
-                what = f"random_starts with times={self.times} needs"
-            else:
-                what = f"passes={self.passes} needs" if self.passes else "training needs"
-            if self.window:
-                what = f"a window of {self.window} frames needs"
             raise ValueError(f"The data have {frames} frames; {what} at least {needed}. Give longer trajectories.")
 
     @property

@@ -43,7 +43,7 @@ def choose_window(data: Any, asked: str | float) -> Window | None:
 def suited_window(data: Any) -> Window | None:
     """The shortest window in which fields change by 2 % of their spread, and of which 40 at most reach the horizon.
 
-    Longer windows have more to learn, and gave larger errors on every problem that both were tried on. But errors add
+    Longer windows have more to learn, and gave larger errors where both were tried on a CPU. But errors add
     up over compositions, and where fields hardly change between frames there is little to learn. Of scattered points,
     of few frames and of fields at rest, all times are answered directly.
     """

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 ROUNDING = 1e-5
@@ -25,7 +25,8 @@ def compose(
     >>> compose(clock, torch.zeros(1, 1, 1), torch.tensor([0.5, 2.5]), window=1.0).flatten()
     tensor([0.5000, 2.5000])
     """
-    before = windows_before(t, window)
+    host = t.detach().cpu().double()
+    before = windows_before(host, window).long()
     answer = u0.new_empty(len(u0), t.shape[-1], *u0.shape[1:])
     state, last = u0, int(before.max()) if before.numel() else -1
     for number in range(last + 1):
@@ -33,8 +34,8 @@ def compose(
         asked = mine if mine.ndim == 1 else mine.any(dim=0)
         times = (t[..., asked.to(t.device)] - number * window).clamp(0.0, window)
         count = times.shape[-1]
-        reaches_end = count and bool((times[..., -1] >= window * (1 - ROUNDING)).all())
-        if number < last and not reaches_end:
+        end_is_asked = count and bool((host[..., asked][..., -1] >= (number + 1 - ROUNDING) * window).all())
+        if number < last and not end_is_asked:
             times = torch.cat((times, times.new_full((*times.shape[:-1], 1), window)), dim=-1)
         u = flow(state, times)
         if mine.ndim == 1:
@@ -46,10 +47,9 @@ def compose(
     return answer
 
 
-def windows_before(t: Float[Tensor, "*b t"], window: float) -> Int[Tensor, "*b t"]:
-    """How many whole windows lie before each time, on the host; at the end of a window, those before that one."""
-    number = (t.detach().cpu().double() / window - ROUNDING).ceil() - 1
-    return number.clamp(min=0).long()
+def windows_before(t: Float[Tensor, "*b t"], window: float) -> Float[Tensor, "*b t"]:
+    """How many whole windows lie before each time; at the end of a window, those before that one."""
+    return ((t / window - ROUNDING).ceil() - 1).clamp(min=0)
 
 
 def windows_to(t: float, window: float) -> int:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.grid import as_sides
-from vcnef.surrogate.composition import ROUNDING, windows_to
+from vcnef.surrogate.composition import windows_before, windows_to
 from vcnef.surrogate.inputs import check_uniform, read_grid
 from vcnef.surrogate.points import shape_of, usual_points
 from vcnef.whole import write_whole
@@ -82,7 +82,7 @@ class OnGrid(nn.Module):
         end, starts = t.new_full((1,), self.window), [u0]
         for _ in range(self.windows - 1):
             starts.append(self._within_window(starts[-1], end, params)[:, 0])
-        number = ((t / self.window - ROUNDING).ceil() - 1).clamp(0, self.windows - 1)
+        number = windows_before(t, self.window).clamp(max=self.windows - 1)
         # A sample for every time, with that one time of its own.
         states = torch.stack(starts, dim=1)[:, number.long()].flatten(0, 1)
         rest = (t - number * self.window).expand(u0.shape[0], -1).reshape(-1, 1)
