@@ -16,7 +16,6 @@ import torch
 
 from accuracy_cases import CaseData
 from vcnef import __version__, workflow
-from vcnef.cli._training import training_progress
 from vcnef.config import Config
 from vcnef.evaluation import Evaluation, evaluate
 from vcnef.evaluation.cost import device_name
@@ -24,6 +23,7 @@ from vcnef.models.interface import number_of_weights
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.folder import WEIGHTS, find
 from vcnef.training.fit import Run
+from vcnef.training.screen import training_progress
 from vcnef.whole import write_whole
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest", "timing", "spelling", "checks", "whole"}
+GROUND = {"problem", "grid", "device", "suggest", "timing", "spelling", "checks", "whole", "progress"}
 
 MAY_USE = {
     "problem": set(),
@@ -19,6 +19,7 @@ MAY_USE = {
     "spelling": set(),
     "checks": set(),
     "whole": set(),
+    "progress": set(),
     "nn": set(),
     "pde": set(),
     "metrics": set(),

@@ -44,6 +44,20 @@ def test_three_lines_from_an_array_to_a_saved_surrogate(tmp_path):
     assert [record["epoch"] for record in run.history] == [1]
 
 
+def test_a_run_says_what_it_does_beside_its_output_unless_it_is_quiet(tmp_path, capsys):
+    fit(waves(), t=T, out=tmp_path / "said", **TINY)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "trajectories: 6 to learn from, 1 to choose the weights, 1 left for the test\n" in said.err
+    assert ", preset own/small1d\n" in said.err
+    assert "epoch 1 of 1, loss " in said.err
+    fit(waves(), t=T, out=tmp_path / "quiet", quiet=True, **TINY)
+    records = []
+    fit(waves(), t=T, out=tmp_path / "taken", on_progress=records.append, **TINY)
+    assert capsys.readouterr().err == ""
+    assert records[-1]["epoch"] == 1
+
+
 def test_data_in_any_unit_train_alike(tmp_path):
     x, weights = (np.arange(16) + 0.5) / 16, []
     for name, axis in (("metres", x), ("far", 1024 * x + 4096)):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
+from vcnef.training.screen import describe_choices, training_progress
 
 MANY = 2000
 """From so many trajectories on, the larger of the presets for own data is taken."""
@@ -61,6 +63,7 @@ def fit(
     resume: bool = False,
     devices: int | str = "auto",
     nodes: int = 1,
+    quiet: bool = False,
     on_progress: Callable[..., None] | None = None,
     **overrides: Any,
 ) -> Run:
@@ -73,18 +76,22 @@ def fit(
     model, preset: by default a VCNeF, with a preset chosen by the number of space axes and of trajectories.
     overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
         Strides and the horizon are those of the data, unless they are given here.
+
+    The standard error shows what was chosen and how far the run is: a bar on a terminal, plain lines elsewhere. With
+    `quiet` it shows nothing. `on_progress` takes a record about once a second in place of it.
     """
     given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
     trajectories = _as_trajectories(data, **{key: value for key, value in given.items() if value is not None})
     window = asked_window(overrides) if model in (None, "vcnef") else "direct"
-    config = Config.load(preset) if preset else suited_config(trajectories, window)
+    chosen = preset or choose_preset(trajectories, window)
+    config = Config.load(preset) if preset else fit_patches(chosen, trajectories)
     config = config.with_model(model or config.model.name).override({"data": VIEW})
     own = [each.name for each in signature(fit).parameters.values() if each.kind is each.KEYWORD_ONLY]
     config = config.override(overrides, beside=own)
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
         config, _view(trajectories, config), out=folder, resume=resume, devices=devices, nodes=nodes,
-        on_progress=on_progress,
+        preset=str(chosen), quiet=quiet, on_progress=on_progress,
     )  # fmt: skip
 
 
@@ -96,9 +103,14 @@ def train(
     resume: bool = False,
     devices: int | str = "auto",
     nodes: int = 1,
+    preset: str | None = None,
+    quiet: bool = False,
     on_progress: Callable[..., None] | None = None,
 ) -> Run:
-    """Train what a configuration describes, on data that are already viewed as it says; `resume` continues a run."""
+    """Train what a configuration describes, on data that are already viewed as it says; `resume` continues a run.
+
+    `preset` is the name under which the screen shows the configuration; see `fit` for `quiet` and `on_progress`.
+    """
     check_fit(config, data)
     folder = Path(out)
     check_folder(folder, resume=resume)
@@ -108,6 +120,7 @@ def train(
     training, validation = _training_data(config, data)
     window = choose_window(training, section.window)
     _check_window(window, config)
+    sizes = _sizes(data, training, validation)
     surrogate = Surrogate.build(
         config.model.name, config.model.options, training, log=section.log, normalise=section.normalise,
         own_time=section.own_time, thinning=config.thinning(), window=window and window.length, seed=recipe.seed,
@@ -119,13 +132,20 @@ def train(
     _check_points(surrogate, data)
     surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)
-    return train_surrogate(
-        surrogate, training, validation, recipe,
-        out=folder, queries=config.queries(window), symmetries=config.symmetries(),
-        devices=devices, nodes=nodes, resume=resume,
+    shown = not quiet and on_progress is None and is_first_process()
+
+    def begin() -> None:
         # Not before: a run that is not resumed after all keeps the configuration that it was made with.
-        on_begin=partial(config.save, folder / RUN_CONFIG), on_progress=on_progress,
-    )  # fmt: skip
+        config.save(folder / RUN_CONFIG)
+        if shown:
+            print(*describe_choices(surrogate, recipe, sizes, preset), sep="\n", file=sys.stderr)
+
+    with training_progress(recipe.epochs) if shown else nullcontext(on_progress) as report:
+        return train_surrogate(
+            surrogate, training, validation, recipe,
+            out=folder, queries=config.queries(window), symmetries=config.symmetries(),
+            devices=devices, nodes=nodes, resume=resume, on_begin=begin, on_progress=report,
+        )  # fmt: skip
 
 
 def load(path: str | Path) -> Surrogate:
@@ -145,12 +165,16 @@ def choose_preset(data: Data, window: str | float = "auto") -> str:
 
 
 def suited_config(data: Data, window: str | float = "auto") -> Config:
-    """That preset, with patches that fit the grid; scattered points make none and have no neighbours."""
-    name = choose_preset(data, window)
-    config = Config.load(name)
+    """That preset, with patches that fit the grid."""
+    return fit_patches(choose_preset(data, window), data)
+
+
+def fit_patches(preset: str, data: Data) -> Config:
+    """A preset for own data with patches that fit the grid; scattered points make none and have no neighbours."""
+    config = Config.load(preset)
     if is_scattered(data.grid):
         return config.override({"model.options.patches": (), "model.options.local": 0})
-    if name.startswith("own/windows"):
+    if preset.startswith("own/windows"):
         return config.override({"model.options.patches": fitting_patches(data)})
     return config
 
@@ -246,6 +270,15 @@ def _training_data(config: Config, data: Data) -> tuple[Data, Data | None]:
         return data.split("train", valid=section.valid), validation
     chosen = pick_instance(data, section.instance)
     return hide_truth(chosen), chosen if section.valid else None
+
+
+def _sizes(data: Data, training: Data, validation: Data | None) -> dict[str, int]:
+    """The number of trajectories of each split, by its use."""
+    sizes = {"to learn from": len(training)}
+    if validation is not None:
+        sizes["to choose the weights"] = len(validation)
+    left = len(data) - sum(sizes.values())
+    return sizes | {"left for the test": left} if left > 0 else sizes
 
 
 def _thin(data: Data, config: Config) -> Data:

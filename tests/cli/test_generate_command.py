@@ -8,9 +8,9 @@ from unittest.mock import Mock
 import pytest
 import torch
 
-from vcnef.cli._progress import _lines
 from vcnef.cli._settings import parse_settings
 from vcnef.data import open as open_data
+from vcnef.progress import _lines
 
 SMALL = ["--samples", "4", "--resolution", "32", "--frames", "3", "--horizon", "0.05", "--device", "cpu"]
 

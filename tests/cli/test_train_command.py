@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from vcnef.cli import main
-from vcnef.cli._training import _lines, describe
 from vcnef.config import Config
+from vcnef.training.screen import _lines, describe
 from vcnef.training.stopping import Stopped
 from vcnef.workflow import load
 
@@ -29,7 +29,15 @@ def test_generate_train_resume(vcnef, burgers, tmp_path):
     command = ("train", "debug/vcnef1d", "--data", burgers, "--out", out, "--devices", "cpu")
     code, printed, err = vcnef(*command, "--set", "train.epochs=1", "--set", "width=8")
     assert code == 0
-    assert re.fullmatch(r"(epoch 1 of 1, loss \S+, .*samples/s(, 0:00:0\d left)?\n)+", err)
+    lines = err.splitlines()
+    assert lines[:4] == [
+        "data: burgers on 16 points; trajectories: 8 to learn from, 1 to choose the weights, 1 left for the test",
+        "model: vcnef of 2,217 weights on cpu, preset debug/vcnef1d",
+        "window: direct, all times are answered at once",
+        "run: 1 epoch, batches of 8",
+    ]
+    for line in lines[4:]:
+        assert re.fullmatch(r"epoch 1 of 1, loss \S+, .*samples/s(, 0:00:0\d left)?", line)
     assert "vcnef of 2," in printed
     assert "1 epochs in " in printed
     assert f"{out / 'model'}: the model, for vcnef.load('{out}') and `vcnef predict '{out}'`" in printed
@@ -184,7 +192,7 @@ def test_plain_lines_are_few(monkeypatch):
 def test_a_live_line_on_a_terminal(monkeypatch, capsys):
     from rich import console
 
-    from vcnef.cli._training import training_progress
+    from vcnef.training.screen import training_progress
 
     terminal = console.Console(file=io.StringIO(), force_terminal=True, width=120)
     monkeypatch.setattr("rich.console.Console", lambda stderr: terminal)

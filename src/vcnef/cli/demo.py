@@ -64,8 +64,8 @@ def _check_own(name: str, folder: Path) -> None:
 
 
 def _generate(out: Path, samples: int) -> Path:
-    from vcnef.cli._progress import progress
     from vcnef.data import generate
+    from vcnef.progress import progress
 
     path = out / "data" / "1D_Burgers_Sols_Nu0.01.hdf5"
     typer.echo(f"1. Data: {samples} solutions of Burgers' equation, ν = 0.01, 256 cells.")
@@ -78,7 +78,6 @@ def _train(config: Config, data: Path, folder: Path) -> Run:
     import shutil
 
     from vcnef import workflow
-    from vcnef.cli._training import training_progress
     from vcnef.data import open as open_data
 
     trajectories = open_data(data, **config.view())
@@ -87,8 +86,7 @@ def _train(config: Config, data: Path, folder: Path) -> Run:
     # A demo that is run again shows the same thing again.
     if (folder / workflow.RUN_CONFIG).is_file():
         shutil.rmtree(folder, ignore_errors=True)
-    with training_progress(config.train.epochs) as report:
-        return workflow.train(config, trajectories, out=folder, devices="cpu", on_progress=report)
+    return workflow.train(config, trajectories, out=folder, devices="cpu")
 
 
 def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:

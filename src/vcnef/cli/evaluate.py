@@ -39,12 +39,12 @@ def evaluate(
     The numbers are printed and saved as metrics.json in the run folder; those of a packaged model only with --json.
     """
     from vcnef.cli._outputs import check_apart, check_place
-    from vcnef.cli._progress import progress
     from vcnef.cli._settings import parse_counts, parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate as judge
     from vcnef.packaged import is_packaged, locate
+    from vcnef.progress import progress
 
     files = [*(data or []), *(more or [])]
     if not files:

@@ -46,10 +46,10 @@ def generate(
     A killed run is continued with --resume and ends with the same bytes. Under torchrun several processes share
     one run.
     """
-    from vcnef.cli._progress import progress
     from vcnef.cli._settings import parse_settings, parse_times, share_out
     from vcnef.data.generator import generate as make
     from vcnef.pde import equation as find
+    from vcnef.progress import progress
     from vcnef.spelling import spell_bytes
 
     model = find(equation, generation=generation)

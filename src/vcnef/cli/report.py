@@ -115,13 +115,13 @@ def _check_fit(run: Path, name: str, data: Any, question: dict[str, Any]) -> Non
 def _judge(run: Path, record: RunRecord, data: Any, *, files: list[Path], device: str | None, **options) -> RunRecord:
     """The record with a new evaluation, which is saved as metrics.json too, and with pictures."""
     from vcnef.cli._figures import pictures
-    from vcnef.cli._progress import progress
     from vcnef.cli._reports import illustrate, solver_line
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
     from vcnef.cli.evaluate import save
     from vcnef.evaluation import evaluate
     from vcnef.evaluation.inputs import choose_judged
     from vcnef.packaged import is_packaged
+    from vcnef.progress import progress
     from vcnef.report.drawings import png
 
     typer.echo(f"Judging {record.name}.")

@@ -44,7 +44,6 @@ def train(
     """
     from vcnef import workflow
     from vcnef.cli._settings import parse_settings
-    from vcnef.cli._training import training_progress
     from vcnef.config import Config
     from vcnef.data import open as open_data
 
@@ -56,14 +55,14 @@ def train(
     given = {"params": parse_settings(params, "--param") if params else None, "periodic": periodic}
     chosen = Config.load(preset) if preset else None
     if chosen is None:
-        window = workflow.asked_window(settings or [])
-        chosen = workflow.suited_config(open_data(files, **given, stream=True), window)
+        streamed = open_data(files, **given, stream=True)
+        preset = workflow.choose_preset(streamed, workflow.asked_window(settings or []))
+        chosen = workflow.fit_patches(preset, streamed)
     config = chosen.override(settings or [])
     trajectories = open_data(files, **config.view(), **given)
-    with training_progress(config.train.epochs) as report:
-        run = workflow.train(
-            config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, on_progress=report
-        )
+    run = workflow.train(
+        config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, preset=preset
+    )
     if workflow.is_first_process():
         _summarise(run, config)
 

@@ -1,15 +1,44 @@
-"""How a training run is going: a live line on a terminal, plain lines otherwise."""
+"""What a training run says on the screen: what was chosen for it, and how it is going."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vcnef.cli._progress import SECONDS_BETWEEN_LINES
+from vcnef.grid import spell_sides
+from vcnef.models.interface import number_of_weights
+from vcnef.progress import SECONDS_BETWEEN_LINES
+
+if TYPE_CHECKING:
+    from vcnef.surrogate import Surrogate
+    from vcnef.training.recipe import Recipe
 
 Report = Callable[[Mapping[str, Any]], None]
+
+
+def describe_choices(surrogate: Surrogate, recipe: Recipe, sizes: Mapping[str, int], preset: str | None) -> list[str]:
+    """Return a line for each thing that was chosen: data, model, window and length of the run.
+
+    `sizes` are the numbers of trajectories of each split.
+    """
+    problem, provenance = surrogate.problem, surrogate.provenance
+    splits = ", ".join(f"{size} {name}" for name, size in sizes.items())
+    device = next(surrogate.model.parameters()).device
+    named = f", preset {preset}" if preset else ""
+    window = "direct, all times are answered at once"
+    if "window" in provenance:
+        window = f"{surrogate.window:.4g}, {provenance['window']['why']}"
+    length = f"{recipe.epochs} epoch{'s' * (recipe.epochs != 1)}"
+    if recipe.minutes:
+        length += f" or {recipe.minutes:g} minutes"
+    return [
+        f"data: {problem.name} on {spell_sides(provenance['resolution'])} points; trajectories: {splits}",
+        f"model: {surrogate.name} of {number_of_weights(surrogate.model):,} weights on {device}{named}",
+        f"window: {window}",
+        f"run: {length}, batches of {recipe.batch}",
+    ]
 
 
 @contextmanager
@@ -18,7 +47,7 @@ def training_progress(epochs: int) -> Iterator[Report]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if not console.is_terminal:  # a notebook is none
         yield _lines(console, epochs)
         return
     from rich.progress import BarColumn, Progress, TextColumn
