@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf
@@ -16,7 +15,7 @@ from torch.optim import Optimizer
 
 from vcnef.models.interface import TrajectoryModel
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.folder import CONFIG, WEIGHTS, read_weights
+from vcnef.surrogate.folder import CONFIG, WEIGHTS, read_record, read_weights
 from vcnef.training.optimisers import Average, load_moments
 from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
@@ -158,7 +157,7 @@ class RunFolder:
             weights = read_weights(self.path / MODEL)
             state.best_weights = {name: value.to(device) for name, value in weights.items()}
         if (self.path / MODEL / CONFIG).is_file():
-            surrogate.provenance |= json.loads((self.path / MODEL / CONFIG).read_text())["provenance"]
+            surrogate.provenance |= read_record(self.path / MODEL).get("provenance", {})
 
 
 def _restore_random(record: Mapping[str, Any]) -> None:
