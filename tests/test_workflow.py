@@ -132,7 +132,8 @@ def test_a_surrogate_says_how_its_data_were_generated(data, tmp_path):
         ((33,), True, "own/windows1d", ()),
         ((33,), False, "own/windows1d", (4,)),
         ((32, 64), True, "own/windows2d", (4,)),
-        ((8, 8, 8), True, "own/small3d", (4, 8)),
+        ((16, 32, 16), True, "own/windows3d", (2,)),
+        ((8, 8, 8), True, "own/windows3d", ()),
     ],
 )
 def test_data_with_many_frames_are_learnt_in_windows_with_patches_that_fit(sides, periodic, preset, patches):

@@ -31,8 +31,6 @@ from vcnef.training.screen import describe_choices, training_progress
 
 MANY = 2000
 """From so many trajectories on, the larger of the presets for own data is taken."""
-WINDOWED = (1, 2)
-"""Dimensions for which there is a preset on windows."""
 WITHOUT_WINDOWS = ABOUT_WHOLE | {"physics": 0.0, "unroll": "full", "clocks": 0}
 """Settings that say how whole trajectories are learnt, and their defaults."""
 FEWEST_TOKENS = 8
@@ -159,7 +157,7 @@ def choose_preset(data: Data, window: str | float = "auto") -> str:
     # What is no window is refused with the rest of the configuration.
     asked = window == "auto" if isinstance(window, str) else window > 0
     even = arrangement(data.grid) not in (UNEVEN, SCATTERED)
-    if asked and even and ndim in WINDOWED and choose_window(data, window):
+    if asked and even and choose_window(data, window):
         return f"own/windows{ndim}d"
     return f"own/{'large' if len(data) >= MANY else 'small'}{ndim}d"
 

@@ -113,6 +113,23 @@ def test_a_run_on_windows_goes_on_bit_by_bit(travelling, tmp_path):
         assert torch.equal(weight, again.surrogate.model.state_dict()[name]), name
 
 
+def test_data_in_3d_are_learnt_in_windows(tmp_path):
+    """A wave along the diagonal that travels and fades, which is exact."""
+    t, line = torch.linspace(0, 1, 9), torch.arange(8) / 8
+    x, y, z = torch.meshgrid(line, line, line, indexing="ij")
+    phase = torch.rand(8, 1, 1, 1, 1)
+    moments = t.view(-1, 1, 1, 1)
+    u = torch.exp(-0.5 * moments) * torch.sin(2 * torch.pi * (x + y + z - 0.8 * moments + phase))
+    data = vcnef.from_arrays(u[..., None].numpy(), t=t.numpy(), x=(line.numpy(),) * 3)
+    tiny = {"width": 8, "heads": 2, "modulations": 1, "modes": 1, "patches": [2]}
+    few = {"epochs": 12, "validate_every": 12, "batch": 8, "learning_rate": 0.05, "ema": None}
+    run = vcnef.fit(data, out=tmp_path / "run", **few, **tiny)
+    surrogate = vcnef.load(tmp_path / "run")
+    assert surrogate.window == 0.125
+    at_rest = float((u[:, 1:] - u[:, :1]).norm() / u[:, 1:].norm())
+    assert run.best < 0.4 * at_rest
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
