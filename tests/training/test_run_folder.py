@@ -14,7 +14,7 @@ from lightning_fabric.plugins import Precision
 
 from vcnef.surrogate import Surrogate
 from vcnef.training import NonFiniteError, Recipe, fit
-from vcnef.training.checkpoint import RunFolder, State, terms_of
+from vcnef.training.checkpoint import NUMBERS, RunFolder, State, _check_intact, terms_of
 from vcnef.training.losses import mean_square
 from vcnef.training.objectives import ask
 from vcnef.training.optimisers import build_optimiser
@@ -28,7 +28,7 @@ def folder(fit_quickly, tmp_path):
 
 
 def test_a_run_leaves_model_state_and_log(folder):
-    assert sorted(path.name for path in folder.iterdir()) == ["log.jsonl", "model", "state.pt"]
+    assert sorted(path.name for path in folder.iterdir()) == [".lock", "log.jsonl", "model", "state.pt"]
     records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     expected = {
         "epoch", "step", "steps", "loss", "valid_nrmse", "samples_per_second", "seconds", "seconds_left",
@@ -43,6 +43,26 @@ def test_a_run_leaves_model_state_and_log(folder):
 def test_a_used_folder_is_refused(fit_quickly, folder):
     with pytest.raises(FileExistsError, match=r"already holds a run \(state.pt, log.jsonl, model\). Resume it, choose"):
         fit_quickly(out=folder)
+
+
+def test_the_empty_log_of_a_run_that_was_killed_as_it_began_is_no_run(fit_quickly, tmp_path):
+    (tmp_path / "log.jsonl").touch()
+    fit_quickly(out=tmp_path)
+    assert (tmp_path / "state.pt").exists()
+
+
+def test_two_runs_do_not_share_a_folder(fit_quickly, folder):
+    with RunFolder(folder) as other:
+        other.open(resume=True)
+        with pytest.raises(FileExistsError, match=r"Another process is training in .*run at this moment\. Wait until"):
+            fit_quickly(out=folder, epochs=3, arguments={"resume": True})
+    assert len(fit_quickly(out=folder, epochs=3, arguments={"resume": True}).history) == 3
+
+
+def test_a_run_that_is_refused_gives_its_folder_back(fit_quickly, folder):
+    with pytest.raises(ValueError, match="was begun with learning_rate"):
+        fit_quickly(out=folder, epochs=3, learning_rate=0.1, arguments={"resume": True})
+    assert len(fit_quickly(out=folder, epochs=3, arguments={"resume": True}).history) == 3
 
 
 def test_a_folder_with_a_configuration_only_is_accepted(fit_quickly, tmp_path):
@@ -147,6 +167,23 @@ def test_a_damaged_state_is_one_sentence(fit_quickly, folder, damage):
     (folder / "state.pt").write_bytes(content[: len(content) // 2] if damage == "cut" else b"nonsense" * 100)
     with pytest.raises(ValueError, match=r"state.pt is damaged or of another model \(.*\)\. Start the run again\.$"):
         fit_quickly(out=folder, epochs=2, arguments={"resume": True})
+
+
+def test_flipped_bits_of_a_state_are_noticed(folder):
+    """Or lie between the parts of the file, where they change nothing."""
+    path = folder / "state.pt"
+    content, before = path.read_bytes(), torch.load(path, weights_only=True)
+    for place in torch.randint(len(content), (60,), generator=torch.Generator().manual_seed(0)).tolist():
+        flipped = bytearray(content)
+        flipped[place] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        try:
+            _check_intact(path)
+        except Exception:
+            continue
+        after = torch.load(path, weights_only=True)
+        assert all(torch.equal(value, after["model"][name]) for name, value in before["model"].items())
+        assert all(before[name] == after[name] for name in NUMBERS)
 
 
 def test_a_state_of_another_model_is_refused(fit_quickly, folder):

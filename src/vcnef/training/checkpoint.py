@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import inf
@@ -21,7 +23,12 @@ from vcnef.training.recipe import Recipe
 from vcnef.training.stopping import NonFiniteError
 from vcnef.whole import write_whole
 
-STATE, LOG, MODEL = "state.pt", "log.jsonl", "model"
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+STATE, LOG, MODEL, LOCK = "state.pt", "log.jsonl", "model", ".lock"
 NUMBERS = ("step", "best", "elapsed", "prepared", "reserved", "counted")
 """What `State` counts, as it is saved."""
 FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
@@ -86,6 +93,7 @@ class RunFolder:
     def __init__(self, path: Path | None, *, writes: bool = True) -> None:
         """`writes` is false for all but one of the processes that train together."""
         self.path, self.writes = path, writes and path is not None
+        self._lock: int | None = None
 
     def open(self, *, resume: bool) -> None:
         """Refuse to overwrite another run, or to resume one that is not there."""
@@ -101,6 +109,16 @@ class RunFolder:
             check_unused(self.path)
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = hold(self.path / LOCK)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Let another process train here."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def save_model(self, surrogate: Surrogate) -> None:
         if self.writes:
@@ -133,6 +151,7 @@ class RunFolder:
             return
         device = state.losses.device
         try:
+            _check_intact(path)
             record = torch.load(path, map_location="cpu", weights_only=True)
             _check_same(record, terms, self.path)
             state.model.load_state_dict(record["model"])
@@ -170,9 +189,45 @@ class ChangedRunError(ValueError):
     """A run is resumed under other conditions than it was begun with."""
 
 
+def _check_intact(path: Path) -> None:
+    """Raise where a part of the file does not fit its checksum; torch writes them and does not look at them."""
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise ValueError(f"its part {Path(damaged).name} does not fit its checksum")
+
+
+def hold(path: Path) -> int | None:
+    """Return the open file that no other process can hold until it is closed, or this process ends in any way.
+
+    Return None where the system or the file system has no such locks.
+    """
+    if fcntl is None:
+        return None
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        raise FileExistsError(
+            f"Another process is training in {path.parent} at this moment. Wait until it ends, or choose another "
+            "folder."
+        ) from None
+    except OSError:
+        os.close(file)
+        return None
+    return file
+
+
 def check_unused(folder: Path) -> None:
-    """Refuse a folder in which a run has left its files; other files, such as a configuration, do not matter."""
-    if found := [name for name in (STATE, LOG, MODEL) if (folder / name).exists()]:
+    """Refuse a folder in which a run has left its files.
+
+    Others, such as a configuration, do not matter, nor does the empty log of a run that ended as it began.
+    """
+    found = [name for name in (STATE, LOG, MODEL) if (folder / name).exists()]
+    if found == [LOG] and not (folder / LOG).stat().st_size:
+        return
+    if found:
         raise FileExistsError(
             f"{folder} already holds a run ({', '.join(found)}). Resume it, choose another folder, or delete it first."
         )

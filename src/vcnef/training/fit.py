@@ -11,6 +11,7 @@ from pathlib import Path
 from vcnef.data import Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
 from vcnef.surrogate import Surrogate
+from vcnef.training.checkpoint import RunFolder
 from vcnef.training.devices import fused, mean_over, numerics, seed_step, start
 from vcnef.training.job import Job, prepare
 from vcnef.training.log import Record, open_diary
@@ -58,18 +59,19 @@ def fit(
     `on_progress` is given a record about once a second.
     """
     fabric = start(recipe, devices, nodes)
-    queries, folder = queries or Queries(), None if out is None else Path(out)
-    parts = {"out": folder, "queries": queries, "symmetries": symmetries, "objective": objective, "resume": resume}
-    job = prepare(fabric, surrogate, train, valid, recipe, **parts)
-    try:
-        with numerics(recipe), fused(surrogate.model, recipe, queries, fabric.device):
-            history = _train(job, on_begin, on_progress)
-    finally:
-        # After a failure too: nobody should be left with weights that are not finite if there were better ones.
-        if job.state.best_weights:
-            surrogate.model.load_state_dict(job.state.best_weights)
-        surrogate.model.eval()
-    return Run(folder, surrogate, history, job.state.best)
+    queries, path = queries or Queries(), None if out is None else Path(out)
+    with RunFolder(path, writes=fabric.is_global_zero) as folder:
+        parts = {"queries": queries, "symmetries": symmetries, "objective": objective, "resume": resume}
+        job = prepare(fabric, surrogate, train, valid, recipe, folder=folder, **parts)
+        try:
+            with numerics(recipe), fused(surrogate.model, recipe, queries, fabric.device):
+                history = _train(job, on_begin, on_progress)
+        finally:
+            # After a failure too: nobody should be left with weights that are not finite if there were better ones.
+            if job.state.best_weights:
+                surrogate.model.load_state_dict(job.state.best_weights)
+            surrogate.model.eval()
+    return Run(path, surrogate, history, job.state.best)
 
 
 def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[[Record], None] | None) -> list[Record]:

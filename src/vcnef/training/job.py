@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -59,13 +58,12 @@ def prepare(
     valid: Data | None,
     recipe: Recipe,
     *,
-    out: Path | None,
+    folder: RunFolder,
     queries: Queries,
     symmetries: Sequence[Symmetry],
     objective: Objective | None,
     resume: bool,
 ) -> Job:
-    folder = RunFolder(out, writes=fabric.is_global_zero)
     folder.open(resume=resume)
     torch.manual_seed(recipe.seed + fabric.global_rank)
     model = surrogate.to(fabric.device).model
