@@ -87,8 +87,14 @@ def prepare_training(size: dict[str, Any], device: str, precision: str) -> tuple
     queries, recipe = Queries(times=cost._fewer(case, model)), Recipe(batch=case.batch, precision=precision)
     data = cost._random_trajectories(model, case)
     surrogate = Surrogate(model, "benchmark", {}, data.problem, Scaling.fit(data))
-    given = {"out": None, "queries": queries, "symmetries": (), "objective": None, "resume": False}
-    advance = cost._advancing(cost.prepare(cost._one_device(case), surrogate, data, None, recipe, **given))
+    given = {"queries": queries, "symmetries": (), "objective": None, "resume": False}
+    try:
+        from vcnef.training.checkpoint import RunFolder
+
+        job = cost.prepare(cost._one_device(case), surrogate, data, None, recipe, folder=RunFolder(None), **given)
+    except TypeError:  # where a run makes its folder itself
+        job = cost.prepare(cost._one_device(case), surrogate, data, None, recipe, out=None, **given)
+    advance = cost._advancing(job)
     # Open until the process ends, as around a run.
     numerics(recipe).__enter__()
     fused(model, recipe, queries, case.device).__enter__()

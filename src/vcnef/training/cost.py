@@ -19,6 +19,7 @@ from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.timing import peak_memory, time_once
+from vcnef.training.checkpoint import RunFolder
 from vcnef.training.devices import fused, numerics, precise
 from vcnef.training.job import Job, prepare
 from vcnef.training.recipe import Recipe
@@ -125,8 +126,8 @@ def _measure(model: TrajectoryModel, case: Case, queries: Queries, repeats: int)
     fabric = _one_device(case)
     data = _random_trajectories(model, case)
     surrogate = Surrogate(model, "benchmark", {}, data.problem, Scaling.fit(data))
-    parts = {"out": None, "queries": queries, "symmetries": (), "objective": None, "resume": False}
-    job = prepare(fabric, surrogate, data, None, recipe, **parts)
+    parts = {"queries": queries, "symmetries": (), "objective": None, "resume": False}
+    job = prepare(fabric, surrogate, data, None, recipe, folder=RunFolder(None), **parts)
     advance = _advancing(job)
     with numerics(recipe), fused(model, recipe, queries, case.device):
         peak = _warm_up(advance, case.device)
