@@ -9,9 +9,9 @@ import foreign_problems
 import vcnef
 from foreign_problems import ETDRK4, PROBLEMS, Waves
 
-CHAOTIC = ("ks", "kolmogorov")
+CHAOTIC = ("ks", "ks_wide", "kolmogorov")
 NAMES = list(PROBLEMS)
-ONE_CHANNEL = {"ks", "kdv", "kolmogorov", "decaying"}  # whose mean does not change
+ONE_CHANNEL = {"ks", "ks_wide", "kdv", "kolmogorov", "forced", "decaying"}  # whose mean does not change
 
 
 @pytest.fixture(scope="module")
@@ -162,11 +162,11 @@ def test_a_seed_gives_the_same_data(made):
 
 
 def test_samples_are_the_same_in_parts(made, monkeypatch):
-    monkeypatch.setattr(foreign_problems, "POINTS_AT_ONCE", 1)
+    monkeypatch.setattr(foreign_problems, "POINTS_AT_ONCE", {"cpu": 1})
     again = foreign_problems.make("fisher_kpp", samples=3, seed=1)
     assert torch.allclose(again.u, made["fisher_kpp"].u, atol=1e-6)
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match="name is 'heat'; expected one of ks, kdv"):
+    with pytest.raises(ValueError, match="name is 'heat'; expected one of ks, ks_wide"):
         foreign_problems.make("heat")
