@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -36,6 +37,9 @@ TRAININGS = {
 }
 STEPS = {"cpu": 1, "cuda": 20}
 """Training steps of one measurement."""
+
+AROUND_STEPS = ExitStack()
+"""Contexts that stay open until the process ends, as they are around a run."""
 
 HERE = Path(__file__).resolve().parent.parent
 
@@ -95,9 +99,8 @@ def prepare_training(size: dict[str, Any], device: str, precision: str) -> tuple
     except TypeError:  # where a run makes its folder itself
         job = cost.prepare(cost._one_device(case), surrogate, data, None, recipe, out=None, **given)
     advance = cost._advancing(job)
-    # Open until the process ends, as around a run.
-    numerics(recipe).__enter__()
-    fused(model, recipe, queries, case.device).__enter__()
+    AROUND_STEPS.enter_context(numerics(recipe))
+    AROUND_STEPS.enter_context(fused(model, recipe, queries, case.device))
     peak = cost._warm_up(advance, case.device)
     return partial(advance, STEPS[device]), STEPS[device], (peak or data.u.nbytes) - data.u.nbytes
 

@@ -2,7 +2,7 @@
 
 import interpreting  # noqa: F401, before any kernel is imported
 import torch
-from changes import build, changes
+from changes import build, changes, subclass
 
 from vcnef.accelerate.engine import FastVCNeF, _engine
 from vcnef.accelerate.kernels import launch
@@ -58,5 +58,17 @@ def check(half, tolerance, *, training):
     assert count > 30, f"only {count} of the changes changed the answer"
 
 
+def check_decoder_with_weights():
+    """What a decoder of one's own calls `weights` is nothing for the kernel of the last block."""
+    model, question = build("points", modulations=2)
+    subclass(model, "decoder")
+    model.decoder.weights = None
+    with torch.no_grad():
+        expected = model(*question)
+    _, found = answer(model, question, half=torch.float16, training=False)
+    assert differ(found, expected) < 5e-4
+
+
 check(torch.float16, 5e-4, training=False)
+check_decoder_with_weights()
 check(torch.float32, 1e-5, training=True)

@@ -38,8 +38,11 @@ class Arithmetic:
 
 
 def sigma(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
-    """σ(x) = ELU(x) + 1 of a modulation block, and the feature map φ of linear attention."""
-    return F.elu(x) + 1
+    """σ(x) = ELU(x) + 1 of a modulation block, and the feature map φ of linear attention.
+
+    As exp(min(x, 0)) + max(x, 0), whose gradients a compiler finds from fewer stored tensors than those of an ELU.
+    """
+    return x.clamp(max=0).exp() + x.relu()
 
 
 # --- With gradients, on any device ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -49,11 +50,17 @@ def learnt(*layers: nn.Module) -> list[Tensor]:
 
 
 class PackedBlock:
-    """A block without gradients, in two or three kernels; its weights are packed once, when it is made."""
+    """A block without gradients, in two or three kernels.
+
+    Its weights are packed once, when they are first needed: the GPU then has the blocks before it to compute.
+    """
 
     def __init__(self, layered: LayeredBlock, operands: torch.dtype) -> None:
-        block = layered.block
-        self.block, self.layered, self.local = block, layered, layered.local
+        self.block, self.layered, self.local, self.operands = layered.block, layered, layered.local, operands
+
+    @cached_property
+    def weights(self) -> BlockWeights:
+        block = self.block
         layers = {
             "query": block.attention.query,
             "key": block.attention.key,
@@ -66,8 +73,8 @@ class PackedBlock:
         }
         if type(block) is ModulationBlock:
             layers |= {"scale": block.scale, "out": block.out, "modulation_norm": block.modulation_norm}
-        self.weights = BlockWeights.pack(
-            operands,
+        return BlockWeights.pack(
+            self.operands,
             heads=block.attention.heads,
             activation=ACTIVATIONS[type(block.mlp[1])],
             eps=block.mlp_norm.eps,
@@ -144,9 +151,14 @@ class PackedDecoder:
     """LN and the MLP in one kernel, which the last block's may take in."""
 
     def __init__(self, decoder: PointDecoder, operands: torch.dtype) -> None:
+        self.decoder, self.operands = decoder, operands
+
+    @cached_property
+    def weights(self) -> DecoderWeights:
+        decoder = self.decoder
         layers = {"norm": decoder.norm, "first": decoder.mlp[0], "second": decoder.mlp[2]}
         pairs = {name: (layer.weight, layer.bias) for name, layer in layers.items()}
-        self.weights = DecoderWeights.pack(operands, eps=decoder.norm.eps, **pairs)
+        return DecoderWeights.pack(self.operands, eps=decoder.norm.eps, **pairs)
 
     def __call__(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Float[Tensor, "b t *x c"]:
         return DECODE(z, self.weights).unflatten(2, sides)

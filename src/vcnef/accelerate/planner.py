@@ -89,7 +89,7 @@ class Planner:
             modulations,
             decoder,
             branches_at_once=self.branches_at_once(coordinates, modulations),
-            decodes_last=hasattr(modulations[-1], "weights") and hasattr(decoder, "weights"),
+            decodes_last=self.decodes_last(modulations[-1], decoder),
         )
 
     # --- Encoder, coordinates, decoder ------------------------------------------------------------------------------
@@ -243,6 +243,14 @@ class Planner:
         branches = [each.block.branch for each in layered]
         kinds = {(type(each.project), tuple(map(type, each.project.children()))) for each in branches}
         return len(kinds) == 1 and all(type(each.residual) is Nothing for each in branches)
+
+    def decodes_last(self, modulation: Any, decoder: Any) -> bool:
+        """Whether the kernel of the last block can take in the decoder."""
+        if self.no_kernels is not None:
+            return False
+        from vcnef.accelerate.gpu import PackedBlock, PackedDecoder
+
+        return type(modulation) is PackedBlock and type(decoder) is PackedDecoder
 
     # --- Devices and precision --------------------------------------------------------------------------------------
 
