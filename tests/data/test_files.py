@@ -78,6 +78,30 @@ def test_attributes_name_the_parameters_of_any_file(tmp_path):
     assert (gas.problem.ranges, gas.attributes["mach"]) == ({"eta": (0.1, 0.1), "zeta": (0.2, 0.2)}, 1.0)
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".hdf5", ".nc"])
+def test_the_name_of_a_file_makes_no_equation(tmp_path, suffix):
+    path, u = tmp_path / f"burgers{suffix}", ROOT.random((10, 5, 8, 1), dtype=np.float32)
+    if suffix == ".npz":
+        np.savez(path, u=u, nu=ROOT.random(10))
+    elif suffix == ".npy":
+        np.save(path, u)
+    elif suffix == ".nc":
+        xr.Dataset({"u": (("sample", "t", "x"), u[..., 0])}).to_netcdf(path, engine="h5netcdf")
+    else:
+        write_benchmark(path)
+    assert open_data(path).problem.name == "custom"
+    assert open_data(path, equation="burgers").problem.name == "burgers"
+    assert open_data([path, path], equation="burgers", stream=True).problem.name == "burgers"
+
+
+def test_an_equation_that_is_named_has_to_fit(tmp_path):
+    np.save(tmp_path / "mine.npy", ROOT.random((4, 5, 8, 2), dtype=np.float32))
+    with pytest.raises(ValueError, match=r"'burgers' is 1D with the channels u; the data are 1D with u1, u2. Name the"):
+        open_data(tmp_path / "mine.npy", equation="burgers")
+    with pytest.raises(ValueError, match=r"There is no equation 'burger'. Did you mean 'burgers'"):
+        open_data(tmp_path / "mine.npy", equation="burger")
+
+
 def test_an_unknown_file_opens_with_parameters_that_are_passed(tmp_path):
     write_benchmark(tmp_path / "mine.hdf5")
     assert open_data(tmp_path / "mine.hdf5", params={"kappa": 2}).problem.ranges == {"kappa": (2.0, 2.0)}

@@ -1,6 +1,7 @@
 """Time and memory of a call, and of the classical solver beside a model."""
 
 import gc
+import re
 import time
 from dataclasses import replace
 
@@ -110,6 +111,19 @@ def test_every_time_says_how_many_trajectories_were_computed_together(make_data,
     *_, table = evaluate(make_surrogate(data), data, space=(64,), split="all").sections()
     assert table.header[:2] == ("points", "at once")
     assert [row[:2] for row in table.rows] == [("16", "4"), ("64", "1")]
+
+
+def test_a_solver_that_does_not_follow_the_data_is_left_out_and_said(burgers, make_surrogate):
+    """As of foreign data with other constants, which somebody has called burgers."""
+    faster = replace(burgers, t=0.25 * burgers.t)
+    found = evaluate(make_surrogate(faster, provenance={}), faster)
+    assert found.result.cost.solver_seconds is None
+    (said,) = [note for note in found.notes if "solver" in note]
+    assert re.fullmatch(
+        r"The data are called 'burgers', but over their first step the solver of that equation misses \d\d% of the "
+        r"change, so they obey another one: the solver is left out\.", said,
+    )  # fmt: skip
+    assert measure_fidelities(faster, Selection(1, (0, 1)), "cpu") == []
 
 
 def test_there_is_no_solver_on_an_uneven_grid(burgers, make_surrogate):

@@ -19,6 +19,10 @@ Periodic = Annotated[
         help="Whether the domain closes on itself; by default as files say it, or it does.",
     ),
 ]
+Equation = Annotated[
+    str | None,
+    typer.Option(help="The equation that the data obey, where files note none: burgers, ...", show_default=False),
+]
 Params = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcnef.cli._options import Batch, Device, Params, Space, Split, Time
+from vcnef.cli._options import Batch, Device, Equation, Params, Space, Split, Time
 
 if TYPE_CHECKING:
     from vcnef.evaluation import Evaluation
@@ -27,6 +27,7 @@ def evaluate(
         float | None, typer.Option(help="Go on to so many horizons of training, as far as the data do.")
     ] = None,
     params: Params = None,
+    equation: Equation = None,
     split: Split = "test",
     json_path: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file too.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Draw figures into this folder.")] = None,
@@ -60,7 +61,7 @@ def evaluate(
     folder = locate(run)
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
-    opened = open_data(files, params=parse_settings(params or [], "--param"), stream=True)
+    opened = open_data(files, params=parse_settings(params or [], "--param"), equation=equation, stream=True)
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)

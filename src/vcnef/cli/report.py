@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcnef.cli._options import Batch, Device, Params, Space, Split, Time
+from vcnef.cli._options import Batch, Device, Equation, Params, Space, Split, Time
 
 if TYPE_CHECKING:
     from vcnef.report import RunRecord
@@ -29,6 +29,7 @@ def report(
     space: Space = None,
     time: Time = None,
     params: Params = None,
+    equation: Equation = None,
     split: Split = "test",
     batch: Batch = 64,
     device: Device = None,
@@ -72,7 +73,8 @@ def report(
     check_apart(page, "--out", "page", data=files, costs=[costs] if costs else [])
     benchmark = read_benchmark(costs) if costs else None
     if files:
-        opened = open_data(files, params=parse_settings(params, "--param") if params else None, stream=True)
+        told = {"params": parse_settings(params, "--param") if params else None, "equation": equation}
+        opened = open_data(files, **told, stream=True)
         asked = [{"split": split} | _finer(each, finer, files) for each in records]
         judged = list(zip(folders, records, asked, strict=True))
         for run, record, question in judged:
@@ -80,12 +82,12 @@ def report(
         judging = {"files": files, "batch": batch, "device": device, "solver": solver}
         records = [_judge(run, record, opened, **question, **judging) for run, record, question in judged]
     given = {
-        "--data": files, "--param": params or (), "--space": [space], "--time": [time], "--device": [device],
-        "--split": [split] if split != "test" else (), "--costs": [costs],
+        "--data": files, "--param": params or (), "--equation": [equation], "--space": [space], "--time": [time],
+        "--device": [device], "--split": [split] if split != "test" else (), "--costs": [costs],
         "--out": [out],
     }  # fmt: skip
     own = spell_command("report", *runs, **given) + ("" if solver else " --no-solver")
-    lines = [line for each in records for line in commands_of(each, params or ())]
+    lines = [line for each in records for line in commands_of(each, params or (), equation)]
     write_page(page, records, [*lines, own], benchmark)
 
 

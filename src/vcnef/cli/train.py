@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcnef.cli._options import Params, Periodic
+from vcnef.cli._options import Equation, Params, Periodic
 
 if TYPE_CHECKING:
     from vcnef.config import Config
@@ -32,6 +32,7 @@ def train(
         typer.Option("--set", help="A value of the preset: train.epochs=50, or epochs=50 where that is unambiguous."),
     ] = None,
     params: Params = None,
+    equation: Equation = None,
     periodic: Periodic = None,
     devices: Annotated[str, typer.Option(help="Processes per node, one device each; auto, or cpu.")] = "auto",
     nodes: Annotated[int, typer.Option(help="Machines that train together.")] = 1,
@@ -53,6 +54,7 @@ def train(
     # Whatever can be refused without reading data is refused first.
     workflow.check_folder(out, resume=resume)
     given = {"params": parse_settings(params, "--param") if params else None, "periodic": periodic}
+    given["equation"] = equation
     chosen = Config.load(preset) if preset else None
     if chosen is None:
         streamed = open_data(files, **given, stream=True)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from vcnef.data.arrays import from_arrays, make_grid, make_params, noted_periodic, one_or_each
+from vcnef.data.names import name_own
 from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source
@@ -112,7 +113,7 @@ def _noted_problem(text: np.ndarray) -> Problem:
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"has an array 'problem' that does not describe one as `save` does: {str(text)[:40]!r}. Leave it out; "
-            "an equation is named by from_arrays(u, name=...)"
+            "an equation is named by open(..., equation=...)"
         ) from None
 
 
@@ -145,7 +146,7 @@ def _source(
     """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not u.size:
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
-    first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, name=path.stem)
+    first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, name=name_own(path.stem))
     mapped = isinstance(u, np.memmap)
     check_digits(u[some_rows(len(u), u[0].nbytes)] if mapped else u, first.problem.channels)
     names, table = make_params(params, len(u))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vcnef.pde import EQUATIONS
+
 Value = float | int | tuple[float, float]
 """A parameter's one value, or the range it was drawn from."""
 
@@ -47,6 +49,14 @@ def parse_name(stem: str) -> FileName | None:
                 periodic=found.get("boundary", "periodic") == "periodic",
             )
     return None
+
+
+def name_own(stem: str) -> str:
+    """What data of a file that describes nothing are called: as the file, unless that is the name of an equation.
+
+    Anybody may call a file burgers.npz; that its data obey our Burgers' equation nobody has said.
+    """
+    return "custom" if stem in EQUATIONS else stem
 
 
 def promises_parameters(stem: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from vcnef.data.source import Source
 from vcnef.data.stored import StoredTrajectories, store
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.views import View
+from vcnef.pde import equation as equation_called
+from vcnef.problem import Problem
 
 Reader = Callable[[Path, View, Mapping[str, float], bool | None], Source]
 READERS: dict[str, Reader] = {
@@ -38,6 +41,7 @@ def open(
     *,
     params: Mapping[str, Any] | None = None,
     periodic: Any = None,
+    equation: str | None = None,
     stream: bool | None = None,
 ) -> Trajectories | StoredTrajectories:
     """Open one file, or several with the same grid, times and channels as one data set.
@@ -46,6 +50,8 @@ def open(
     .nc and .npz, which are read whole and kept in memory even if streamed.
     `params` are added to the parameters that a file names, or replace them: one value for all files or one for each.
     `periodic` says whether the domain closes on itself, whatever a file notes; one that notes nothing is taken to.
+    `equation` names the one that the data obey ("burgers", ...), with its symmetries, residual and solver, where files
+    note none; what a file is called says nothing, unless the name is one of the benchmark's.
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
     memory allows.
     """
@@ -56,6 +62,8 @@ def open(
     view = View(space_stride, time_stride, horizon)
     told = _per_file(by_name(params), paths)
     stored = store(tuple(_reader(each)(each, view, own, closes) for each, own in zip(paths, told, strict=True)))
+    if equation is not None:
+        stored = replace(stored, problem=_obeying(stored.problem, equation))
     if stream is None:
         stream = stored.nbytes > MEMORY_SHARE * machine_memory()
     return stored if stream else stored.load()
@@ -85,6 +93,18 @@ def _reader(path: Path) -> Reader:
     if path.suffix not in READERS:
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}.")
     return READERS[path.suffix]
+
+
+def _obeying(problem: Problem, name: str) -> Problem:
+    """The problem as one of that equation, if its fields are those of the equation."""
+    known = equation_called(name).problem
+    if (problem.ndim, problem.channels) != (known.ndim, known.channels):
+        raise ValueError(
+            f"The equation {name!r} is {known.ndim}D with the channels {', '.join(known.channels)}; the data are "
+            f"{problem.ndim}D with {', '.join(problem.channels)}. Name the channels so in the files, or leave equation "
+            "out."
+        )
+    return replace(problem, name=name)
 
 
 def _per_file(params: Mapping[str, Any], paths: list[Path]) -> list[dict[str, float]]:

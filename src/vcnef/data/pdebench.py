@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vcnef.data.arrays import box, make_params, noted_periodic, one_or_each
 from vcnef.data.hdf5 import ADVICE, FileError, increasing, number, numbers, reading, record
-from vcnef.data.names import FileName, parse_name, promises_parameters
+from vcnef.data.names import FileName, name_own, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source, runs
@@ -152,7 +152,7 @@ def _benchmark_problem(
     fluid = f"cns{len(lines)}d" if "density" in keys else ""
     scalar = SCALAR_PROBLEMS.get(parameters, "") if len(lines) == 1 else ""
     domain = tuple(box(line) for line in lines)
-    return Problem(name.problem or fluid or scalar or stem, tuple(keys), parameters, domain)
+    return Problem(name.problem or fluid or scalar or name_own(stem), tuple(keys), parameters, domain)
 
 
 def _first_generation(problem: Problem) -> dict[str, str]:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.data.names import name_own
 from vcnef.grid import spell_sides
 from vcnef.problem import Problem
 
@@ -57,7 +58,8 @@ def _differences(other: Source, first: Source) -> Iterator[str]:
         if getattr(got, what) != getattr(expected, what):
             yield f"their {what} are {list(getattr(got, what))} and {list(getattr(expected, what))}"
     # A file that names no problem is called by its own name, which says nothing.
-    if got.name != expected.name and got.name != other.path.stem and expected.name != first.path.stem:
+    noted = all(each.problem.name != name_own(each.path.stem) for each in (other, first))
+    if noted and got.name != expected.name:
         yield f"they are of {got.name} and {expected.name}"
     for what, here, there in (("points", other.grid, first.grid), ("times", other.t, first.t)):
         if here.shape != there.shape:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.evaluation.cost import device_name, measure_cost
+from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
 from vcnef.evaluation.inputs import (
     Report,
@@ -167,7 +167,8 @@ def _judge(surrogate, data, params, plan, groups, batch, device, progress) -> di
 def _results(
     surrogate, data, params, plan, judges, device, solver, progress
 ) -> tuple[dict[Selection, Result], list[str]]:
-    results, notes = {}, list(plan.notes)
+    solver, doubts = follows_solver(data, device) if solver else (False, [])
+    results, notes = {}, [*plan.notes, *doubts]
     for selection, judge in judges.items():
         # More output times do not change what a solver does, so finer times are the model's alone.
         beside = solver and selection in plan.space

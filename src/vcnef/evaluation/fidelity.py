@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from vcnef.data.rows import spread
-from vcnef.evaluation.cost import LONGEST_SOLVE, classical_solver, expected_seconds, has_solver, together
+from vcnef.evaluation.cost import LONGEST_SOLVE, classical_solver, expected_seconds, follows_solver, together
 from vcnef.evaluation.selections import Selection
 from vcnef.metrics.errors import nrmse_table
 from vcnef.timing import time_once
@@ -48,11 +48,12 @@ def measure_fidelities(
     """The solver of the data's equation on grids of 1/2, 1/4 and 1/8 of their points, finest first.
 
     Errors are those against the data, at the points and times of `selection`. Grids that do not divide the data's,
-    are too coarse or take too long are left out; all are where the equation is not known.
+    are too coarse or take too long are left out; all are where the equation is not known or
+    not theirs.
     """
-    if not has_solver(data):
-        return []
     place = torch.device(device)
+    if not follows_solver(data, place)[0]:
+        return []
     fitting = [part for part in parts if all(n % part == 0 and n // part >= FEWEST_POINTS for n in data.resolution)]
     measured = (_measure(data, selection, part, place) for part in fitting)
     return [each for each in measured if each is not None]
