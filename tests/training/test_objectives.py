@@ -203,6 +203,19 @@ def test_a_curriculum_disturbs_every_input():
     assert inputs.std().item() == pytest.approx(0.5, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"input_noise": 0.1}, "input_noise is 0.1, but unroll is 'full', which has none. Leave it out, set a window"),
+        ({"semigroup": 1.0}, "semigroup is 1, but there are no windows. Leave it out, or set a window"),
+    ],
+)
+def test_what_is_for_windows_is_refused_without_them(given, said):
+    model = Rollout(Powers(), steps=8)
+    with pytest.raises(ValueError, match=said):
+        data_objective(Recipe(**given), scales([0.0], [1.0], [False]), model, Queries())
+
+
 class Powers(Stepper):
     """Doubles its state, five frames at once; notes at which times it is asked, and whether for a gradient."""
 

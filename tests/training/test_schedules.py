@@ -88,7 +88,8 @@ def test_recipes_are_checked(monkeypatch):
         "physics": (float("inf"), "physics is inf; expected 0 or more, and finite"),
         "ema": (1.0, "ema is 1.0; expected a part of 1, at least 0 and below 1"),
         "milestones": ((5, 0), r"milestones is \(5, 0\); expected epochs, each at least 1"),
-        "input_noise": (0.1, "input_noise is 0.1, but unroll is 'full', which has none. Leave it out, or use unroll="),
+        "input_noise": (-0.1, "input_noise is -0.1; expected 0 or more"),
+        "semigroup": (-1.0, "semigroup is -1.0; expected 0 or more"),
         "data_weight": (0.0, "physics and data_weight are both 0, which leaves nothing to learn. Give one of them"),
     }
     for name, (value, sentence) in wrong.items():

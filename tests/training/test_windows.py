@@ -35,8 +35,8 @@ def growing(samples=8, frames=11, times=None):
     return vcnef.from_arrays((u0 * torch.exp(t)[:, None, None]).numpy(), t=t.numpy())
 
 
-def batch_of(data, *, window, pushes):
-    queries = Queries(window=window, pushes=pushes)
+def batch_of(data, *, window, pushes, chain=1):
+    queries = Queries(window=window, pushes=pushes, chain=chain)
     return next(iter(Batches(data, 64, queries=queries, scaling=Scaling.identity(data.problem, 1.0))))
 
 
@@ -65,6 +65,73 @@ def test_starts_are_pushed_after_the_warm_up_and_without_a_gradient():
     cut = batch.t[:, 1] < 0.19
     assert cut.any()
     assert not pushed[cut].any()
+
+
+@pytest.mark.parametrize("times", [None, [0.0, 0.1, 0.3, 0.35, 0.6, 0.7, 1.0]])
+def test_a_chain_is_linked_over_the_run(times):
+    """At first every window of it begins with a true state, later with the answer of the one before."""
+    even = times is None
+    batch = batch_of(growing(16, times=times), window=2, pushes=1, chain=3)
+    loss = Windows(mean_square, 2, 1, even, chain=3)
+    assert loss(Growth(1.0), batch, 0.9).item() < 1e-10
+    frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
+    for progress, linked in ((0.2, 0), (0.5, 1), (0.9, 2)):
+        model = Growth(0.0)
+        loss(model, batch, progress)
+        _, *starts = [state for state, _, _ in model.asked]
+        begins = [2, 4, 6]
+        true = [torch.equal(state, frames[:, begin]) for state, begin in zip(starts[1:], begins[1:], strict=True)]
+        assert true == [number >= linked for number in range(2)]
+
+
+def test_gradients_pass_through_a_linked_chain():
+    """Of (1 + r + …)² over two windows from the state 1, where the second begins with the answer of the first."""
+    batch = batch_of(growing(64), window=1, pushes=0, chain=2)
+    slopes = {}
+    for progress in (0.1, 0.9):
+        model = Growth(0.0)
+        Windows(mean_square, 1, 0, even=True, chain=2)(model, batch, progress).backward()
+        slopes[progress] = float(model.rate.grad)
+    # With s = u0 and errors e_j = s (1 + 0.1 r)^j - u_j, linked windows have twice the slope in the second.
+    u0, u = batch.u0, batch.u
+    first, second = 0.1 * u0, 0.1 * u[:, :1].squeeze(1)
+    apart = ((u0 - u[:, 0]) * first + (u[:, 0] - u[:, 1]) * second).mean()
+    linked = ((u0 - u[:, 0]) * first + (u0 - u[:, 1]) * 2 * first).mean()
+    assert slopes[0.1] == pytest.approx(float(apart), rel=1e-4)
+    assert slopes[0.9] == pytest.approx(float(linked), rel=1e-4)
+
+
+@pytest.mark.parametrize("times", [None, [0.0, 0.1, 0.3, 0.35, 0.6, 0.7, 1.0]])
+def test_a_window_in_two_parts_is_the_whole_of_a_flow(times):
+    even = times is None
+    batch = batch_of(growing(64, times=times), window=2, pushes=1)
+    model = Growth(1.0)
+    assert Windows(mean_square, 2, 1, even, semigroup=1.0)(model, batch, 0.5).item() < 1e-10
+    whole, part, rest = (torch.atleast_1d(times[..., -1]) for _, times, _ in model.asked[-3:])
+    assert (part > 0).all()
+    torch.testing.assert_close(part + rest, whole)
+
+    class Jump(Growth):
+        """Right at the ends of windows, and at rest between them."""
+
+        def query(self, latent, t):
+            return super().query(latent, torch.where(t > 0.99 * t.max(), t, 0.0) if t.shape[-1] > 1 else t * (t > 0.19))
+
+    plain = Windows(mean_square, 2, 1, even=True)
+    in_two = Windows(mean_square, 2, 1, even=True, semigroup=1.0)
+    batch = batch_of(growing(64), window=2, pushes=1)
+    torch.manual_seed(0)
+    apart = in_two(Jump(1.0), batch, 0.05)
+    torch.manual_seed(0)
+    assert apart > plain(Jump(1.0), batch, 0.05) + 1e-3
+
+
+def test_noise_is_on_the_states_that_are_learnt_from():
+    batch, model = batch_of(growing(64), window=2, pushes=1), Growth(1.0)
+    Windows(mean_square, 2, 1, even=True, noise=0.3)(model, batch, 0.05)
+    (pushed_from, _, _), (state, _, _) = model.asked
+    assert torch.equal(pushed_from, batch.u0)
+    assert (state - batch.u[:, 1]).std().item() == pytest.approx(0.3, rel=0.15)
 
 
 def test_under_autocasting_the_push_takes_no_weight_from_the_gradient():
@@ -105,7 +172,8 @@ def test_a_flow_map_learns_composes_and_is_kept(travelling, tmp_path):
 
 
 def test_a_run_on_windows_goes_on_bit_by_bit(travelling, tmp_path):
-    options = {"preset": "own/windows1d", "pushes": 2, **FEW, **TINY}
+    more = {"pushes": 2, "chain": 2, "semigroup": 0.1, "input_noise": 0.01}
+    options = {"preset": "own/windows1d", **more, **FEW, **TINY}
     whole = vcnef.fit(travelling, out=tmp_path / "whole", epochs=4, **options)
     vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, **options)
     again = vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, resume=True, **options)
@@ -137,6 +205,8 @@ def test_data_in_3d_are_learnt_in_windows(tmp_path):
         ({"window": 0.26}, "window is 0.26; expected a multiple of 0.0833333, the time between frames"),
         ({"window": -1.0}, "window is -1; expected a time above 0, 'auto' or 'direct'"),
         ({"window": 0.25, "pushes": -1}, "pushes is -1; expected 0 or more windows"),
+        ({"window": 0.25, "chain": 0}, "chain is 0; expected at least 1 window"),
+        ({"window": 0.25, "chain": 5}, "a chain of 5 windows needs at least 16"),
         ({"window": 0.25, "physics": 1.0}, "which are about whole trajectories. Set data.window=direct"),
         (
             {"window": "auto", "own_time": True},

@@ -23,7 +23,7 @@ from vcnef.whole import replacing
 
 __all__ = ["Config", "DataSection", "ModelSection"]
 
-OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pushes")
+OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pushes", "chain")
 """What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
 
 
@@ -115,7 +115,9 @@ class Config(Section):
 
     def queries(self, window: Window | None = None) -> Queries:
         """The frames of a step; those of windows, where the data have made some."""
-        return Queries(window=window.frames, pushes=self.data.pushes) if window else self.data.queries()
+        if window is None:
+            return self.data.queries()
+        return Queries(window=window.frames, pushes=self.data.pushes, chain=self.data.chain)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         found = tuple(read_symmetry(each) for each in self.data.symmetries)

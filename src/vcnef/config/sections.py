@@ -88,6 +88,8 @@ class DataSection(Section):
     frame is the start of one in training. "direct" is the whole horizon at once, and "auto" chooses."""
     pushes: int = 1
     """Through how many windows at most a state may have come from the model itself before it is trained on."""
+    chain: int = 1
+    """So many windows in a row are learnt from in a step; over the run they are linked, and gradients pass through."""
     passes: int = 0
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] = ()
@@ -112,6 +114,8 @@ class DataSection(Section):
             raise ValueError(f"window is {self.window:g}; expected a time above 0, 'auto' or 'direct'.")
         if self.pushes < 0:
             raise ValueError(f"pushes is {self.pushes}; expected 0 or more windows.")
+        if self.chain < 1:
+            raise ValueError(f"chain is {self.chain}; expected at least 1 window.")
         given = [name for name, default in ABOUT_WHOLE.items() if getattr(self, name) != default]
         if self.window != "direct" and given:
             raise ValueError(

@@ -21,9 +21,9 @@ class Queries:
     `passes`: algorithm 1 of the paper. An epoch is 1 + `passes` passes over the data, the first from frame 0, each
     other from one random frame for all samples and asked at all frames after it. (The paper has 10.)
     `window`: every sample starts from a random frame and is asked at the `window` frames after it; with `pushes`, at
-    those of so many windows more, one after the other. Starts may lie before the first frame, which then stands for all
-    frames before it: so the last window of a sample begins anywhere. An epoch has as many passes as a trajectory has
-    windows.
+    those of so many windows before these, one after the other. They may lie before the first frame, which then stands
+    for all frames before it: so what is learnt from begins anywhere. That are `chain` windows in a row. An epoch has as
+    many passes as a trajectory has windows.
     """
 
     times: int | None = None
@@ -32,6 +32,7 @@ class Queries:
     at_start: bool = False
     window: int | None = None
     pushes: int = 0
+    chain: int = 1
 
     def __post_init__(self) -> None:
         if self.times is not None and self.times < 1:
@@ -53,12 +54,19 @@ class Queries:
             )
         if self.pushes < 0 or (self.pushes and not self.window):
             raise ValueError(f"pushes is {self.pushes} with window={self.window}; expected 0 or more, of windows.")
+        if self.chain < 1 or (self.chain > 1 and not self.window):
+            raise ValueError(f"chain is {self.chain} with window={self.window}; expected 1 or more, of windows.")
 
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""
         # Random starts are to have a choice: the initial frame and the next.
         if self.window:
-            needed, what = self.window + 1, f"a window of {self.window} frames needs"
+            needed = self.chain * self.window + 1
+            what = (
+                f"a window of {self.window} frames needs"
+                if self.chain == 1
+                else f"a chain of {self.chain} windows needs"
+            )
         elif self.random_starts:
             needed, what = self.times + 2, f"random_starts with times={self.times} needs"
         else:
@@ -74,7 +82,7 @@ class Queries:
 
     def passes_per_epoch(self, frames: int) -> int:
         """How often an epoch goes through the trajectories."""
-        return (frames - 1) // self.window if self.window else 1 + self.passes
+        return (frames - 1) // (self.chain * self.window) if self.window else 1 + self.passes
 
     def starts(self, frames: int, generator: torch.Generator) -> list[int]:
         """The starting frame of each pass of an epoch; 0 too where samples have their own."""
@@ -98,9 +106,9 @@ class Queries:
         return torch.cat([torch.tensor([start]), later])[None]
 
     def _windows(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
-        pushed = self.window * self.pushes
-        last_starts = torch.randint(frames - self.window, (batch, 1), generator=generator)
-        return (last_starts - pushed + torch.arange(pushed + self.window + 1)).clamp(min=0)
+        pushed, learnt = self.window * self.pushes, self.window * self.chain
+        starts = torch.randint(frames - learnt, (batch, 1), generator=generator)
+        return (starts - pushed + torch.arange(pushed + learnt + 1)).clamp(min=0)
 
     def _own_frames(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
         # Starts leave room for `times` different frames after them.

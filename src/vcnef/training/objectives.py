@@ -77,7 +77,11 @@ def data_objective(
     are equally far apart."""
     error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
     if queries.window:
-        return Windows(error, queries.window, queries.pushes, even)
+        return Windows(
+            error, queries.window, queries.pushes, even,
+            chain=queries.chain, semigroup=recipe.semigroup, noise=recipe.input_noise,
+        )  # fmt: skip
+    _check_windows(recipe)
     if recipe.unroll == "full":
         follows = isinstance(model, Rollout) and queries.consecutive
         if follows:
@@ -92,6 +96,17 @@ def data_objective(
         "two_stage": TwoStages,
     }
     return ways[recipe.unroll](error)
+
+
+def _check_windows(recipe: Recipe) -> None:
+    """Whether a recipe without windows has what is for them."""
+    if recipe.semigroup:
+        raise ValueError(f"semigroup is {recipe.semigroup:g}, but there are no windows. Leave it out, or set a window.")
+    if recipe.input_noise and recipe.unroll != "curriculum":
+        raise ValueError(
+            f"input_noise is {recipe.input_noise:g}, but unroll is {recipe.unroll!r}, which has none. "
+            "Leave it out, set a window, or use unroll='curriculum'."
+        )
 
 
 class Loss(nn.Module):

@@ -51,7 +51,10 @@ class Recipe:
     """For models that step: gradients through the whole rollout, a growing part of it, or the last step only.
     "two_stage" is for models that encode every frame: first the encoding, then the dynamics of the codes."""
     input_noise: float = 0.0
-    """Standard deviation of noise on every input of a step, in the network's units; for "curriculum"."""
+    """Standard deviation of noise on the state that a window or, with "curriculum", every step starts from, in the
+    network's units."""
+    semigroup: float = 0.0
+    """Weight of a loss on windows that are asked in two parts, φ_{w − s}(φ_s(u)), with any s."""
     physics: float = 0.0
     """Weight of the residual of the equation."""
     physics_method: Literal["spectral", "finite_volume"] = "spectral"
@@ -90,7 +93,7 @@ class Recipe:
         for key, factor in self.rates.items():
             if not (isfinite(factor) and factor > 0):
                 raise ValueError(f"rates has {factor} for {key!r}; expected a number above 0.")
-        for name in ("weight_decay", "input_noise", "physics", "data_weight"):
+        for name in ("weight_decay", "input_noise", "semigroup", "physics", "data_weight"):
             value = getattr(self, name)
             if not (isfinite(value) and value >= 0):
                 raise ValueError(f"{name} is {value}; expected 0 or more, and finite.")
@@ -100,11 +103,6 @@ class Recipe:
                 raise ValueError(f"{name} is {value}; expected a part of 1, at least 0 and below 1.")
         if any(milestone < 1 for milestone in self.milestones):
             raise ValueError(f"milestones is {tuple(self.milestones)}; expected epochs, each at least 1.")
-        if self.input_noise and self.unroll != "curriculum":
-            raise ValueError(
-                f"input_noise is {self.input_noise}, but unroll is {self.unroll!r}, which has none. "
-                "Leave it out, or use unroll='curriculum'."
-            )
         if not self.physics and not self.data_weight:
             raise ValueError("physics and data_weight are both 0, which leaves nothing to learn. Give one of them.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -12,6 +13,9 @@ from vcnef.data import Batch
 from vcnef.models.interface import TrajectoryModel
 from vcnef.training.losses import Error
 
+FlowMap = Callable[[Tensor, Tensor], Tensor]
+"""From states `b *x c`, and times since them `b t`, to `b t *x c`."""
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:
@@ -21,6 +25,12 @@ class Windows:
     each sample. A model that has only seen true states goes astray where its own errors lead it (push-forward, as in
     Brandstetter et al., 2022). A batch holds all these windows in a row; where they begin before the first frame, that
     stands in its place, and nothing is pushed.
+
+    chain: so many windows in a row are learnt from. They begin with true states at first; link j closes after j / chain
+        of the run, and from then on window j + 1 begins with the answer of window j and its gradient passes through.
+    semigroup: weight of error(φ_{w − s}(φ_s(ũ)), u(t + w)) with s drawn anew in each step. The state between has no
+        data, and the answers there learn to be states, too.
+    noise: standard deviation of what is added to ũ, in the network's units.
     """
 
     error: Error
@@ -29,6 +39,9 @@ class Windows:
     pushes: int
     even: bool
     """Whether frames are equally far apart: all samples then share their times, and what is made of those."""
+    chain: int = 1
+    semigroup: float = 0.0
+    noise: float = 0.0
     warm_up: float = 0.1
     """Part of the run in which all windows begin with true states."""
     static = True
@@ -37,35 +50,52 @@ class Windows:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         clock = torch.cat([torch.zeros_like(batch.t[:, :1]), batch.t], dim=1)
         params = batch.params if model.params else None
-        start = self._start(model, frames, clock, batch.grid, params, progress)
-        last = self.pushes * self.window
-        times = clock[:, last + 1 :] - clock[:, last : last + 1]
-        return self.error(model(start, batch.grid, self._shared(times), params), frames[:, last + 1 :])
+
+        def flow(state: Float[Tensor, "b *x c"], times: Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+            return model(state, batch.grid, times[0] if self.even else times, params)
+
+        state = self._start(flow, frames, clock, progress)
+        if self.noise:
+            state = state + self.noise * torch.randn_like(state)
+        first, answers = self.pushes * self.window, []
+        for number in range(self.chain):
+            begin = first + number * self.window
+            if number:
+                closed = torch.as_tensor(progress > number / self.chain, device=state.device)
+                state = torch.where(closed, answers[-1][:, -1].to(state.dtype), frames[:, begin])
+            times = clock[:, begin + 1 : begin + 1 + self.window] - clock[:, begin : begin + 1]
+            answers.append(flow(state, times))
+        loss = self.error(torch.cat(answers, dim=1), frames[:, first + 1 :])
+        if self.semigroup:
+            loss = loss + self.semigroup * self.error(self._in_two(flow, state, times[:, -1:]), frames[:, -1:])
+        return loss
 
     @torch.no_grad()
     def _start(
         self,
-        model: TrajectoryModel,
+        flow: FlowMap,
         frames: Float[Tensor, "b k *x c"],
         clock: Float[Tensor, "b k"],
-        grid: Tensor,
-        params: Float[Tensor, "b p"] | None,
         progress: float | Tensor,
     ) -> Float[Tensor, "b *x c"]:
-        """The state with which the last window begins; all windows before it launch the same kernels for any draw."""
+        """The state that is learnt from; all windows before it launch the same kernels for any draw."""
         count = torch.randint(self.pushes + 1, (len(clock),), device=clock.device)
         whole = clock[:, -1:] - clock[:, -1 - self.window, None]
         state = frames[:, 0]
         for number in range(self.pushes):
             begin, end = number * self.window, (number + 1) * self.window
             length = clock[:, end : end + 1] - clock[:, begin : begin + 1]
-            asked = self._shared(whole if self.even else length)
-            given = model(state, grid, asked, params)[:, 0].to(state.dtype)
+            given = flow(state, whole if self.even else length)[:, 0].to(state.dtype)
             # Frames before the first one are that one: a window there is shorter than the others, or nothing.
             there = length > 0.99 * whole if self.even else length > 0
             pushed = there[:, 0] & (number >= self.pushes - count) & (progress > self.warm_up)
             state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[:, end])
         return state
 
-    def _shared(self, times: Float[Tensor, "b t"]) -> Float[Tensor, "b t"] | Float[Tensor, " t"]:
-        return times[0] if self.even else times
+    def _in_two(
+        self, flow: FlowMap, state: Float[Tensor, "b *x c"], whole: Float[Tensor, "b 1"]
+    ) -> Float[Tensor, "b 1 *x c"]:
+        """φ_{w − s}(φ_s(u)), which is φ_w(u) for a flow."""
+        part = torch.rand((), device=whole.device) * whole
+        between = flow(state, part)[:, 0].to(state.dtype)
+        return flow(between, whole - part)
