@@ -91,6 +91,13 @@ def test_queries_and_symmetries_of_the_data_section():
     assert Config().override(["symmetries=[{galilean: {speed: 1}}]"]).symmetries() == (Galilean(speed=1.0),)
 
 
+def test_symmetries_that_a_user_vouches_for(tmp_path):
+    config = Config().override(["symmetries={shift: true, reflect: {odd: [u]}}"])
+    assert config.symmetries() == (Shift(vouched=True), Reflect(odd=("u",), vouched=True))
+    assert Config().override({"symmetries": {"shift": True, "reflect": {"odd": ["u"]}}}) == config
+    assert Config.load(config.save(tmp_path / "config.yaml")) == config
+
+
 def test_random_phases_move_the_stride_behind_the_shifts():
     config = Config().override(["space_stride=4", "symmetries=[reflect, shift]", "random_phases=true"])
     assert config.symmetries() == (Shift(stride=4), Reflect())
@@ -125,6 +132,9 @@ def test_random_phases_move_the_stride_behind_the_shifts():
         ("model.options.width=wide", "model.options.width is 'wide'; expected a whole number."),
         ("model.options=3", "model.options is 3; expected keys with values."),
         ("data.symmetries=[shft]", "data.symmetries has 'shft'. Did you mean 'shift'? There are shift, reflect, "),
+        ("data.symmetries=shift", "data.symmetries is 'shift'; expected a list, or what you vouch for: {shift: true}."),
+        ("data.symmetries={shift: maybe}", "data.symmetries has 'maybe' for 'shift'; expected true, or options by na"),
+        ("data.symmetries={shft: true}", "data.symmetries has 'shft'. Did you mean 'shift'?"),
         ("data.symmetries=[galilean]", "The symmetry galilean lacks speed; write [{galilean: {speed: value}}]."),
         ("data.symmetries=[{galilean: {speed: fast}}]", "galilean.speed is 'fast'; expected a number."),
         ("data.symmetries=[{shift: {step: 2}}]", "The symmetry shift has no option 'step'"),

@@ -19,7 +19,16 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-RUN = ["quickstart.md", "tour.md", "my-own-data.md", "metrics.md", "models.md", "change-the-method.md", "how-far.md"]
+RUN = [
+    "quickstart.md",
+    "tour.md",
+    "my-own-data.md",
+    "own-physics.md",
+    "metrics.md",
+    "models.md",
+    "change-the-method.md",
+    "how-far.md",
+]
 """Pages whose examples are executed."""
 RESULT = re.compile(r"\]\((\.\./benchmarks/results/[^)]+)\)")
 

@@ -271,9 +271,19 @@ def test_a_run_that_is_not_continued_keeps_its_configuration(data, tmp_path):
 
 
 def test_a_run_that_failed_before_it_began_leaves_no_obstacle(data, tmp_path):
-    with pytest.raises(ValueError, match="Permute is no symmetry of 'waves'"):
+    with pytest.raises(ValueError, match="'waves' is not known, so Permute may be a symmetry of it or not"):
         fit(data, out=tmp_path, symmetries=["permute"], **TINY)
     fit(data, out=tmp_path, **TINY)
+
+
+def test_a_symmetry_that_is_vouched_for_is_looked_at_in_the_data(data, tmp_path, capsys):
+    run = fit(data, out=tmp_path / "run", symmetries={"shift": True}, **TINY)
+    said = "shift: vouched for by you; 6 trajectories are too few or too large to test it on"
+    assert run.surrogate.provenance["symmetries"] == [said]
+    assert f"symmetry {said}\n" in capsys.readouterr().err
+    still = from_arrays(waves(60) + 3 * np.sin(2 * np.pi * np.arange(16) / 16)[:, None], t=T, name="waves")
+    with pytest.warns(UserWarning, match="shift is vouched for, but the initial states of 51 trajectories already"):
+        fit(still, out=tmp_path / "forced", symmetries={"shift": True}, **TINY)
 
 
 def test_data_that_do_not_fit(data, tmp_path):

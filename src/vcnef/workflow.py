@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from inspect import signature
@@ -15,8 +16,10 @@ from vcnef.config import Config
 from vcnef.config.sections import ABOUT_WHOLE
 from vcnef.config.settings import flatten, parse_setting
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
+from vcnef.data.augment import Symmetry
 from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.data.precision import short
+from vcnef.data.vouching import examine
 from vcnef.data.windows import Window, choose_window
 from vcnef.grid import is_scattered
 from vcnef.models.registry import option_names
@@ -130,6 +133,8 @@ def train(
     _check_points(surrogate, data)
     surrogate.scaling.params.check(data.params, surrogate.problem)
     surrogate.provenance |= _provenance(training, config)
+    symmetries = config.symmetries()
+    surrogate.provenance["symmetries"] = _examine(symmetries, training)
     shown = not quiet and on_progress is None and is_first_process()
 
     def begin() -> None:
@@ -141,7 +146,7 @@ def train(
     with training_progress(recipe.epochs) if shown else nullcontext(on_progress) as report:
         return train_surrogate(
             surrogate, training, validation, recipe,
-            out=folder, queries=config.queries(window), symmetries=config.symmetries(),
+            out=folder, queries=config.queries(window), symmetries=symmetries,
             devices=devices, nodes=nodes, resume=resume, on_begin=begin, on_progress=report,
         )  # fmt: skip
 
@@ -301,6 +306,17 @@ def _check_instance(surrogate: Surrogate, config: Config) -> None:
             f"The model {surrogate.name!r} is the solution of one instance, but data.instance is not given. "
             "Set data.instance=0, train.data_weight=0 and train.physics=1."
         )
+
+
+def _examine(symmetries: Sequence[Symmetry], training: Data) -> list[str]:
+    """What the data say of symmetries that the user vouches for; what speaks against one is a warning."""
+    own = [each for each in symmetries if each.vouched and training.problem.name not in each.equations]
+    findings = [examine(each, training) for each in own]
+    for finding in findings:
+        log.info(finding.words)
+        if finding.doubtful and is_first_process():
+            warnings.warn(finding.words, UserWarning, stacklevel=3)
+    return [finding.words for finding in findings]
 
 
 def _check_points(surrogate: Surrogate, data: Data) -> None:

@@ -169,7 +169,46 @@ def test_refusals(make_data):
 def test_a_user_may_vouch_for_an_equation(make_data):
     data = make_data("burgers")
     mine = replace(data, problem=replace(data.problem, name="kdv"))
-    assert transformed(mine, Shift(equations=frozenset({"kdv"}))).shape == data.u.shape
+    with pytest.raises(ValueError, match=r"'kdv' is not known, so Shift may be .* vouch for it: .*\{'shift': True\}"):
+        Shift().bind(setting(mine))
+    assert torch.equal(transformed(mine, Shift(vouched=True)), transformed(data, Shift()))
+    assert torch.equal(transformed(mine, Reflect(odd=("u",), vouched=True)), transformed(data, Reflect()))
+    even = transformed(mine, Reflect(odd=(), vouched=True))
+    assert torch.equal(even, transformed(data, Reflect()).abs())
+    # Of an equation that is known, nobody can.
+    with pytest.raises(ValueError, match="Affine is no symmetry of 'burgers'"):
+        Affine(vouched=True).bind(setting(data))
+
+
+def test_a_vorticity_changes_sign_where_axes_are_exchanged(make_data):
+    gas = make_data("cns2d", points=8)
+    channels = ("density", "vorticity", "vx", "vy")
+    mine = replace(gas, problem=replace(gas.problem, name="mine", channels=channels))
+    u = transformed(mine, Permute(odd=("vorticity",), vouched=True))
+    swapped = u[..., 1].flatten(1).amax(dim=1) < 0
+    assert 0 < swapped.sum() < len(u)
+    expected = gas.u.transpose(2, 3)[..., [0, 1, 3, 2]] * torch.tensor([1.0, -1.0, 1.0, 1.0])
+    assert torch.equal(u[swapped], expected[swapped])
+    assert torch.equal(u[~swapped], gas.u[~swapped])
+
+
+def test_what_a_voucher_has_to_say(make_data):
+    def refused(symmetry, data, message):
+        with pytest.raises(ValueError, match=message):
+            symmetry.bind(setting(data))
+
+    line, gas = make_data("burgers"), make_data("cns2d")
+    mine = replace(line, problem=replace(line.problem, name="mine"))
+    plane = replace(gas, problem=replace(gas.problem, name="mine", channels=("density", "a", "b", "vx")))
+    refused(
+        Reflect(vouched=True), mine, r"Which of u change .* Write \{'reflect': \{'odd': \['u'\]\}\}, or 'odd': \[\]"
+    )
+    refused(Reflect(odd=("w",), vouched=True), mine, "The symmetry reflect has the odd channel 'w'. Use one of u")
+    refused(Reflect(odd=("u",)), line, "Which channels of 'burgers' change sign with reflect is known. Leave odd out")
+    refused(
+        Galilean(9.0, vouched=True), plane, "changes the velocities vx, vy; the data of this 'mine' have density, a"
+    )
+    refused(Permute(odd=(), vouched=True), plane, "Permute changes the velocities vx, vy")
 
 
 def test_fields_that_a_symmetry_does_not_know_are_refused(make_data):

@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError, model_validator
 
 from vcnef.config.checking import check_keys, sentence
-from vcnef.config.sections import SECTIONS, DataSection, ModelSection, Section, read_symmetry
+from vcnef.config.sections import SECTIONS, DataSection, ModelSection, Section
 from vcnef.config.settings import flatten, parse_setting, place_of
 from vcnef.data import Queries, Shift
 from vcnef.data.augment import Symmetry
@@ -120,7 +120,7 @@ class Config(Section):
         return Queries(window=window.frames, pushes=self.data.pushes, chain=self.data.chain)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
-        found = tuple(read_symmetry(each) for each in self.data.symmetries)
+        found = self.data.read_symmetries()
         if not self._shifts_finely():
             return found
         first = next(place for place, each in enumerate(found) if isinstance(each, Shift))
@@ -133,7 +133,7 @@ class Config(Section):
         return prod(getattr(each, "stride", 1) for each in self.symmetries())
 
     def _shifts_finely(self) -> bool:
-        return self.data.random_phases and any(isinstance(read_symmetry(each), Shift) for each in self.data.symmetries)
+        return self.data.random_phases and any(isinstance(each, Shift) for each in self.data.read_symmetries())
 
 
 class _EachKeyOnce(yaml.SafeLoader):

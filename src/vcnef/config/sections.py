@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from math import inf
 from typing import Any, Literal, get_type_hints
 
@@ -92,8 +92,9 @@ class DataSection(Section):
     """So many windows in a row are learnt from in a step; over the run they are linked, and gradients pass through."""
     passes: int = 0
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
-    symmetries: tuple[Any, ...] = ()
-    """Names, or {name: {option: value}}, in a list: [shift, {galilean: {speed: 1}}]; see `vcnef.data.augment`."""
+    symmetries: tuple[Any, ...] | dict[str, Any] = ()
+    """Names, or {name: {option: value}}, in a list: [shift, {galilean: {speed: 1}}]; see `vcnef.data.augment`. For an
+    equation that is not known, those that you vouch for: {shift: true, reflect: {odd: [u]}}."""
     random_phases: bool = False
     """Shifts, where there are any, are by the cells of the files, and `space_stride` comes after them: every point of
     the files is seen, at the resolution of the stride."""
@@ -104,12 +105,28 @@ class DataSection(Section):
     def queries(self) -> Queries:
         return Queries(self.times, self.random_starts, self.passes, self.at_start)
 
+    @field_validator("symmetries", mode="before")
+    @classmethod
+    def _listed(cls, given: Any) -> Any:
+        if not isinstance(given, list | tuple | Mapping):
+            raise ValueError(f"data.symmetries is {given!r}; expected a list, or what you vouch for: {{shift: true}}.")
+        return given
+
+    def read_symmetries(self) -> tuple[Symmetry, ...]:
+        given = self.symmetries
+        if not isinstance(given, Mapping):
+            return tuple(map(read_symmetry, given))
+        for name, value in given.items():
+            if value is not True and not isinstance(value, Mapping):
+                raise ValueError(f"data.symmetries has {value!r} for {name!r}; expected true, or options by name.")
+        entries = [name if value is True else {name: value} for name, value in given.items()]
+        return tuple(replace(read_symmetry(each), vouched=True) for each in entries)
+
     @model_validator(mode="after")
     def _consistent(self) -> DataSection:
         View(self.space_stride, self.time_stride, self.horizon)
         self.queries()
-        for each in self.symmetries:
-            read_symmetry(each)
+        self.read_symmetries()
         if not isinstance(self.window, str) and not 0 < self.window < inf:
             raise ValueError(f"window is {self.window:g}; expected a time above 0, 'auto' or 'direct'.")
         if self.pushes < 0:
@@ -151,7 +168,7 @@ def read_symmetry(entry: Any) -> Symmetry:
     if not isinstance(name, str) or name not in SYMMETRIES:
         raise ValueError(f"data.symmetries has {entry!r}. {suggestion(str(name), SYMMETRIES)}")
     kind, options = SYMMETRIES[name], options or {}
-    keys = [field.name for field in fields(kind) if field.name != "equations"]
+    keys = [field.name for field in fields(kind) if field.name != "vouched"]
     check_keys(f"The symmetry {name}", options, keys, "option")
     if missing := [key for key in keys if key not in options and not hasattr(kind, key)]:
         raise ValueError(f"The symmetry {name} lacks {missing[0]}; write [{{{name}: {{{missing[0]}: value}}}}].")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 from math import isclose, log
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -17,6 +17,7 @@ from vcnef.data.transfer import send
 from vcnef.grid import is_even, is_scattered, spacing
 from vcnef.pde import EQUATIONS, equation
 from vcnef.problem import Problem
+from vcnef.suggest import suggestion
 
 GAS = frozenset({"cns1d", "cns2d", "cns3d"})
 SCALAR = frozenset({"advection", "burgers"})
@@ -45,9 +46,11 @@ class Setting:
 
 @runtime_checkable
 class Symmetry(Protocol):
-    """Maps solutions to solutions. `equations` are the names of the problems for which that is exact."""
+    """Maps solutions to solutions. `equations` are the names of the problems for which that is exact; for an equation
+    that is not known here, the user vouches."""
 
-    equations: frozenset[str]
+    equations: ClassVar[frozenset[str]]
+    vouched: bool
 
     def bind(self, setting: Setting) -> Transform:
         """The transform for these data; data for which it would not be exact are refused in one sentence."""
@@ -63,7 +66,8 @@ class Shift:
     """
 
     stride: int = 1
-    equations: frozenset[str] = SCALAR | GAS
+    vouched: bool = False
+    equations: ClassVar = SCALAR | GAS
 
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
@@ -82,15 +86,22 @@ class Shift:
 class Reflect:
     """x_a → −x_a along each axis with probability ½, with the sign of that velocity (of u itself for Burgers).
 
-    Not for advection, which has a direction.
+    Not for advection, which has a direction. `odd` are the channels that change sign with every axis, such as a
+    vorticity, beside vx, vy and vz with their own. Of equations that are known it is known.
     """
 
-    equations: frozenset[str] = frozenset({"burgers"}) | GAS
+    odd: tuple[str, ...] | None = None
+    vouched: bool = False
+    equations: ClassVar = frozenset({"burgers"}) | GAS
 
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
-        channels = torch.arange(len(setting.problem.channels))
-        signs = [torch.where(channels == each, -1.0, 1.0) for each in _velocity_channels(setting.problem)]
+        problem = setting.problem
+        odd = _odd_channels(self, problem, usual=("u",) if problem.name == "burgers" else ())
+        signs = []
+        for velocity in VELOCITIES[: problem.ndim]:
+            changed = {velocity, *odd}
+            signs.append(torch.tensor([-1.0 if name in changed else 1.0 for name in problem.channels]))
         return partial(self._apply, signs)
 
     def _apply(self, signs: list[Tensor], u: Tensor, frames: Tensor, generator: torch.Generator) -> Tensor:
@@ -106,9 +117,12 @@ class Permute:
 
     Exact for the equations. The solver takes its viscous steps one axis after the other, so where η is large its
     data have this symmetry only up to that splitting error (at η = 0.1 about 3e-4 of the field on 32² cells).
+    `odd` are the channels that change sign where two axes are exchanged, such as a vorticity.
     """
 
-    equations: frozenset[str] = frozenset({"cns2d", "cns3d"})
+    odd: tuple[str, ...] | None = None
+    vouched: bool = False
+    equations: ClassVar = frozenset({"cns2d", "cns3d"})
 
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
@@ -119,17 +133,25 @@ class Permute:
         orders = list(permutations(range(len(shape))))
         cells = torch.arange(setting.grid[..., 0].numel()).reshape(shape)
         points = torch.stack([cells.permute(order).flatten() for order in orders])
-        velocities = _velocity_channels(setting.problem)
-        channels = torch.arange(len(setting.problem.channels)).repeat(len(orders), 1)
-        for row, order in zip(channels, orders, strict=True):
+        names = setting.problem.channels
+        odd = torch.tensor([name in _odd_channels(self, setting.problem) for name in names])
+        velocities = _velocity_channels(self, setting.problem) if set(VELOCITIES) & set(names) else []
+        channels = torch.arange(len(names)).repeat(len(orders), 1)
+        signs = torch.ones(len(orders), len(names))
+        for row, sign, order in zip(channels, signs, orders, strict=True):
             # New axis k is old axis order[k], and so is the velocity along it.
-            row[velocities] = torch.tensor([velocities[axis] for axis in order])
-        return partial(self._apply, points, channels)
+            if velocities:
+                row[velocities] = torch.tensor([velocities[axis] for axis in order])
+            sign[odd] = torch.linalg.det(torch.eye(len(order))[list(order)])
+        return partial(self._apply, points, channels, signs)
 
-    def _apply(self, points: Tensor, channels: Tensor, u: Tensor, frames: Tensor, generator: Any) -> Tensor:
+    def _apply(
+        self, points: Tensor, channels: Tensor, signs: Tensor, u: Tensor, frames: Tensor, generator: Any
+    ) -> Tensor:
         drawn = torch.randint(len(points), (len(u),), generator=generator)
         flat = u.flatten(2, -2).take_along_dim(send(points[drawn], u.device)[:, None, :, None], dim=2)
-        return flat.take_along_dim(send(channels[drawn], u.device)[:, None, None, :], dim=3).reshape(u.shape)
+        flat = flat.take_along_dim(send(channels[drawn], u.device)[:, None, None, :], dim=3)
+        return (flat * send(signs[drawn], u.device)[:, None, None, :]).reshape(u.shape)
 
 
 @dataclass(frozen=True)
@@ -140,7 +162,8 @@ class Galilean:
     """
 
     speed: float
-    equations: frozenset[str] = frozenset({"burgers"}) | GAS
+    vouched: bool = False
+    equations: ClassVar = frozenset({"burgers"}) | GAS
 
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
@@ -155,7 +178,7 @@ class Galilean:
         if min(most) < 1:
             least = max(quanta)
             raise ValueError(f"Galilean has speed {self.speed:g}; on this grid and these times the least is {least:g}.")
-        return partial(self._apply, list(zip(_velocity_channels(setting.problem), quanta, most, strict=True)))
+        return partial(self._apply, list(zip(_velocity_channels(self, setting.problem), quanta, most, strict=True)))
 
     def _apply(
         self, axes: list[tuple[int, float, int]], u: Tensor, frames: Tensor, generator: torch.Generator
@@ -174,7 +197,8 @@ class Affine:
 
     factor: float = 2.0
     offset: float = 1.0
-    equations: frozenset[str] = frozenset({"advection"})
+    vouched: bool = False
+    equations: ClassVar = frozenset({"advection"})
 
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
@@ -200,19 +224,41 @@ def _roll(u: Float[Tensor, "b t *x c"], axis: int, steps: Int[Tensor, "b _"], st
     return u.take_along_dim(source.reshape(shape), dim=axis)
 
 
-def _velocity_channels(problem: Problem) -> list[int]:
-    """The channel that changes sign with each axis; a scalar equation's u is its own velocity."""
-    if problem.channels == ("u",):
+def _odd_channels(symmetry: Reflect | Permute, problem: Problem, usual: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The channels that change sign; of an equation that is known, the usual ones."""
+    name, odd = type(symmetry).__name__.lower(), symmetry.odd
+    if problem.name in symmetry.equations:
+        if odd is not None:
+            raise ValueError(f"Which channels of {problem.name!r} change sign with {name} is known. Leave odd out.")
+        return usual
+    if odd is None:
+        raise ValueError(
+            f"Which of {', '.join(problem.channels)} change sign with {name}, beside vx, vy and vz with their own "
+            f"axes, is not said. Write {{{name!r}: {{'odd': [{problem.channels[0]!r}]}}}}, or 'odd': [] for none."
+        )
+    for each in odd:
+        if each not in problem.channels:
+            raise ValueError(f"The symmetry {name} has the odd channel {each!r}. {suggestion(each, problem.channels)}")
+    return odd
+
+
+def _velocity_channels(symmetry: Symmetry, problem: Problem) -> list[int]:
+    """The channel that belongs to each axis; the only one of a line is its own velocity."""
+    names = VELOCITIES[: problem.ndim]
+    if problem.ndim == 1 and len(problem.channels) == 1:
         return [0]
-    return [problem.channels.index(name) for name in VELOCITIES[: problem.ndim]]
+    if not set(names) <= set(problem.channels):
+        raise ValueError(
+            f"{type(symmetry).__name__} changes the velocities {', '.join(names)}; the data of this {problem.name!r} "
+            f"have {', '.join(problem.channels)}. Name them so, or leave it out."
+        )
+    return [problem.channels.index(name) for name in names]
 
 
 def _check_valid(symmetry: Symmetry, setting: Setting) -> None:
     name, problem = type(symmetry).__name__, setting.problem
     if problem.name not in symmetry.equations:
-        raise ValueError(
-            f"{name} is no symmetry of {problem.name!r}; it is one of {', '.join(sorted(symmetry.equations))}."
-        )
+        _check_vouched(symmetry, problem.name)
     if not problem.periodic or is_scattered(setting.grid):
         raise ValueError(f"{name} needs a periodic grid; that of this {problem.name!r} is not.")
     spacing(setting.grid)  # refuses an uneven one, on which no shift by cells is a shift
@@ -223,4 +269,15 @@ def _check_valid(symmetry: Symmetry, setting: Setting) -> None:
         raise ValueError(
             f"{name} is a symmetry of {fields.ndim}D fields {', '.join(fields.channels)}; the data of this "
             f"{problem.name!r} are {problem.ndim}D, with {', '.join(problem.channels)}. Train without symmetries."
+        )
+
+
+def _check_vouched(symmetry: Symmetry, problem: str) -> None:
+    name = type(symmetry).__name__
+    if problem in EQUATIONS:
+        raise ValueError(f"{name} is no symmetry of {problem!r}; it is one of {', '.join(sorted(symmetry.equations))}.")
+    if not symmetry.vouched:
+        raise ValueError(
+            f"The equation of {problem!r} is not known, so {name} may be a symmetry of it or not. If it is, vouch for "
+            f"it: symmetries={{{name.lower()!r}: True}}."
         )

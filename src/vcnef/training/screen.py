@@ -37,6 +37,7 @@ def describe_choices(surrogate: Surrogate, recipe: Recipe, sizes: Mapping[str, i
         f"data: {problem.name} on {spell_sides(provenance['resolution'])} points; trajectories: {splits}",
         f"model: {surrogate.name} of {number_of_weights(surrogate.model):,} weights on {device}{named}",
         f"window: {window}",
+        *(f"symmetry {found}" for found in provenance.get("symmetries", ())),
         f"run: {length}, batches of {recipe.batch}",
     ]
 
