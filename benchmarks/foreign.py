@@ -1,14 +1,15 @@
 """Data that the package has no solver for: vcnef's default against models that step, the same minutes for each.
 
-    python benchmarks/foreign.py [--problems ks kdv] [--models vcnef fno unet] [--minutes 3] [--seeds 0] [--device cpu]
-                                 [--together 1] [--json FILE]
+    python benchmarks/foreign.py [--problems ks kdv] [--models vcnef fno unet neuralop] [--minutes 3] [--seeds 0]
+                                 [--device cpu] [--together 1] [--json FILE]
 
 "vcnef" is what `vcnef.fit(u, t=…, x=…, params=…)` does without any option, "direct" the same with `window="direct"`.
 "fno" gives the change in a step, knows no edge where the domain has none, and is trained with push-forward, as "unet"
-is. Each of them is trained with every rate of `RATES`, for as many minutes as vcnef is given once, and the one with the
-smallest error on valid is judged. All have the same trajectories, the same validation, averaged weights and a cosine
-schedule. On a CPU a run is a process with one thread; `--together` runs as many side by side. nRMSE is over all frames
-after the first, on trajectories that nobody has seen.
+and "neuralop" are, which is neuraloperator's FNO and needs that library. Each of them is trained with every rate of
+`RATES`, for as many minutes as vcnef is given once, and the one with the smallest error on valid is judged. All have
+the same trajectories, the same validation, averaged weights and a cosine schedule. On a CPU a run is a process with one
+thread; `--together` runs as many side by side. nRMSE is over all frames after the first, on trajectories that nobody
+has seen.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 import torch
 
+import foreign_models
 import vcnef
 from foreign_problems import PROBLEMS, Data, make
 
@@ -44,11 +46,19 @@ STEPPING = {
 """The recipe of models that step. An FNO on `ks` for two minutes: AdamW at 2e-3 0.0153, with batches of 64 0.0179, Muon
 0.0149, which on `kolmogorov` takes longer steps."""
 
-RATES = {"vcnef": (None,), "direct": (None,), "fno": (1e-3, 4e-3), "unet": (5e-4, 2e-3)}
+RATES = {"vcnef": (None,), "direct": (None,), "fno": (1e-3, 4e-3), "unet": (5e-4, 2e-3), "neuralop": (1e-3, 4e-3)}
 """Learning rates; None is that of the default."""
 
-SIZES = {"fno": {1: {"width": 64, "modes": 24}, 2: {"width": 32, "modes": 12}}, "unet": {1: {}, 2: {}}}
+FNO_SIZES = {1: {"width": 64, "modes": 24}, 2: {"width": 32, "modes": 12}}
+SIZES = {"fno": FNO_SIZES, "neuralop": FNO_SIZES, "unet": {1: {}, 2: {}}}
 """The widths that neuraloperator's users take for such grids; the UNet's are its own."""
+
+ZEROS = 0.1
+"""Part of a domain that is not periodic by which neuraloperator's FNO continues it."""
+
+
+DEVICES = {"cpu": "cpu", "cuda": 1}
+"""As torch and as `vcnef.fit` name them."""
 
 
 def parts(data: Data) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -69,6 +79,8 @@ def options(model: str, data: Data, rate: float | None) -> dict[str, Any]:
     sizes = dict(SIZES[model][ndim])
     if model == "fno":
         sizes |= {"padding": not data.periodic, "residual": True}
+    if model == "neuralop":
+        sizes |= {"padding": 0.0 if data.periodic else ZEROS}
     return STEPPING | {"learning_rate": rate, "model.options": sizes, "model": model}
 
 
@@ -81,12 +93,14 @@ def nrmse(found: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
 def run(problem: str, model: str, rate: float | None, seed: int, minutes: float, device: str) -> dict[str, Any]:
     if device == "cpu":
         torch.set_num_threads(1)
-    data = make(problem)
+    data = make(problem, device=device)
     learnt, asked = parts(data)
     u, given = learnt.pop("u"), options(model, data, rate)
     budget = {"minutes": minutes, "epochs": 100_000, "seed": seed}
     with TemporaryDirectory() as folder:
-        trained = vcnef.fit(u, **learnt, **given, **budget, out=Path(folder) / "run", devices=device)
+        trained = vcnef.fit(
+            u, **learnt, **given, **budget, out=Path(folder) / "run", devices=DEVICES[device], quiet=True
+        )
     surrogate, truth = trained.surrogate, asked["u"]
     x = tuple(each.numpy() for each in data.x)
     params = {name: each.numpy() for name, each in asked["params"].items()} or None
@@ -139,10 +153,11 @@ def table(found: Iterable[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
-    parser.add_argument("--models", nargs="+", choices=RATES, default=list(RATES))
+    known = [model for model in RATES if model != "neuralop" or foreign_models.INSTALLED]
+    parser.add_argument("--models", nargs="+", choices=RATES, default=known)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", choices=DEVICES, default="cpu")
     parser.add_argument("--together", type=int, default=1)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()

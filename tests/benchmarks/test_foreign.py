@@ -4,13 +4,14 @@ import pytest
 import torch
 
 import foreign
+import foreign_models
 import foreign_problems
 
 
 @pytest.fixture
 def small(monkeypatch):
     make = foreign_problems.make
-    monkeypatch.setattr(foreign, "make", lambda name: make(name, samples=24))
+    monkeypatch.setattr(foreign, "make", lambda name, device: make(name, samples=24, device=device))
 
 
 @pytest.mark.parametrize(("problem", "model"), [("heat_walls", "vcnef"), ("kdv", "fno")])
@@ -22,6 +23,26 @@ def test_a_run_says_what_was_done(small, problem, model):
     assert 0 < found["nrmse"] < 10
     assert 0 < found["valid"] < 10
     assert (found["window"] is None) == (model == "fno")
+
+
+def test_the_step_of_a_library_adds_the_change_and_sees_parameters():
+    class Change(torch.nn.Module):
+        """Of the field, its parameter times itself."""
+
+        def forward(self, inputs):
+            field, rate = inputs.split(1, dim=1)
+            return rate * field
+
+    step = foreign_models.LibraryStep(2, 1, 1, Change())
+    u, params = torch.randn(3, 4, 5, 1), torch.tensor([[0.0], [0.5], [2.0]])
+    torch.testing.assert_close(step(u, None, params), u * (1 + params)[:, :, None, None])
+
+
+@pytest.mark.skipif(not foreign_models.INSTALLED, reason="neuraloperator is not installed")
+@pytest.mark.parametrize("problem", ["heat_walls", "kdv"])
+def test_the_fno_of_neuraloperator_is_trained_too(small, problem):
+    found = foreign.run(problem, "neuralop", 1e-3, 0, 0.02, "cpu")
+    assert 0 < found["nrmse"] < 10
 
 
 def test_nobody_sees_the_trajectories_that_are_judged():
