@@ -24,6 +24,7 @@ RUN = [
     "tour.md",
     "my-own-data.md",
     "own-physics.md",
+    "own-loop.md",
     "metrics.md",
     "models.md",
     "change-the-method.md",

@@ -11,6 +11,9 @@ TITLES = {
 }  # fmt: skip
 """Of the metrics."""
 
+BASELINES = {"persistence": "initial state, repeated", "mean": "mean of the training split"}
+"""Of answers without a model."""
+
 
 def spell_error(value: int | float) -> str:
     """0.0123, or 1.23e-05."""

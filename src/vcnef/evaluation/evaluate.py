@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.evaluation.baselines import Baselines, mean_of_training
 from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
 from vcnef.evaluation.inputs import (
@@ -39,6 +40,7 @@ def evaluate(
     batch: int = 64,
     device: torch.device | str | None = None,
     solver: bool = True,
+    name: str | None = None,
     progress: Report | None = None,
 ) -> Evaluation:
     """All metrics on a split of the data ("all" for all of them), at the resolution and times of training.
@@ -46,20 +48,23 @@ def evaluate(
     `space` and `time` add zero-shot super-resolution: points along the first axis and frames (the initial one
     included) at which the same trajectories are predicted and judged. The data must then be opened at full
     resolution. Both keep the horizon of training. `horizon` goes on to so many of them, as far as the data do. With
-    `solver`, the classical solver of a known equation is timed
-    beside the model, on the same device and trajectories. In place of a surrogate, the run that `fit` returned, the
-    folder of a run or model, or the name of a packaged model will do.
+    `solver`, the classical solver of a known equation is timed beside the model, on the same device and trajectories.
+
+    In place of a surrogate, the run that `fit` returned, the folder of a run or model, or the name of a packaged model
+    will do; and so will any `nn.Module` or function (u0, t, params) -> u, or (u0, grid, t, params) -> u, in the units
+    and layout of the data. `name` is that of the model in tables.
     """
-    surrogate, device = place(as_surrogate(surrogate), device)
+    surrogate, device = place(as_surrogate(surrogate, data, name), device)
     judged, split, params, plan = prepare(surrogate, data, space=space, time=time, split=split, horizon=horizon)
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
-    judges = _judge(surrogate, judged, params, plan, groups, batch, device, progress)
+    beside = Baselines(plan.base, mean_of_training(surrogate, data, split, plan.base))
+    judges = _judge(surrogate, judged, params, plan, groups, beside, batch, device, progress)
     results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
     several = _groups(groups, judges[plan.base]) if judged.problem.parameters else ()
-    if len(several) > 1 and not surrogate.provenance.get("parameter_values"):
+    if len(several) > 1 and surrogate.problem.ranges and not surrogate.provenance.get("parameter_values"):
         notes.append("The model does not list the values it was trained on; those in its range count as seen.")
     return Evaluation(
-        model=surrogate.name,
+        model=name or surrogate.name,
         problem=judged.problem.name,
         channels=judged.problem.channels,
         split=split,
@@ -71,6 +76,7 @@ def evaluate(
         beyond=results[plan.beyond] if plan.beyond else None,
         horizon=surrogate.horizon,
         parameters=several,
+        baselines=beside.errors(),
         nrmse=judges[plan.base].per_sample.numpy(),
         params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
         notes=tuple(dict.fromkeys([*differences(surrogate, judged), *notes])),
@@ -141,7 +147,7 @@ def predict_trajectories(
     surrogate: Any, data: Any, rows: Sequence[int], *, device: torch.device | str | None = None
 ) -> tuple[Selection, Float[Tensor, "b t *x c"], Float[Tensor, "b t *x c"]]:
     """Truth and prediction of some trajectories at the resolution and times of training, for figures."""
-    surrogate = as_surrogate(surrogate)
+    surrogate = as_surrogate(surrogate, data)
     check_trajectories(data)
     params = matching_params(surrogate, data)
     surrogate, device = place(surrogate, device)
@@ -153,12 +159,13 @@ def predict_trajectories(
     return selection, u[:, 1:].cpu(), prediction.cpu()
 
 
-def _judge(surrogate, data, params, plan, groups, batch, device, progress) -> dict[Selection, Judge]:
+def _judge(surrogate, data, params, plan, groups, beside, batch, device, progress) -> dict[Selection, Judge]:
     """Each block of trajectories is read once and judged at every selection; at that of training by group."""
     together = torch.zeros(len(data), dtype=torch.long)
     judges = {each: Judge(each, data, groups.member if each == plan.base else together) for each in plan.all()}
     for rows, u in blocks(data, batch, progress):
         fields, own = u.to(device), params[rows].to(device)
+        beside.update(fields)
         for judge in judges.values():
             judge.update(surrogate, rows, fields, own)
     return judges

@@ -15,6 +15,7 @@ from vcnef.data import StoredTrajectories, Trajectories
 from vcnef.data.instance import pick_instance
 from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.data.splits import SPLITS, VALID_SHARE
+from vcnef.evaluation.own_model import EXPECTED, OwnModel
 from vcnef.packaged import locate
 from vcnef.suggest import suggestion
 from vcnef.surrogate import Surrogate
@@ -26,11 +27,21 @@ Report = Callable[[str, int, int], None]
 """Called with a label, the amount done and the total."""
 
 
-def as_surrogate(given: Any) -> Any:
-    """A surrogate, that of a run, or the one in a folder or of a packaged model's name."""
+def as_surrogate(given: Any, data: Any, name: str | None = None) -> Any:
+    """A surrogate, that of a run, the one in a folder or of a packaged model's name; or a module or function of others'
+    for these data."""
     if isinstance(given, str | Path):
         return Surrogate.load(locate(given))
-    return getattr(given, "surrogate", given)
+    found = getattr(given, "surrogate", given)
+    if hasattr(found, "answer"):
+        return found
+    if not callable(found):
+        raise ValueError(
+            f"There is no model to judge in {type(found).__name__}; expected a surrogate, a run, a folder, or a module "
+            f"or function: {EXPECTED.removeprefix('expected ')}."
+        )
+    check_trajectories(data)
+    return OwnModel(found, data, name)
 
 
 def check_trajectories(data: Any) -> None:
@@ -74,11 +85,15 @@ def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list
         # Files of plain arrays do not say it: the model was told.
         data = replace(data, problem=replace(data.problem, periodic=False))
     if (instance := surrogate.provenance.get("instance")) is None:
-        share = surrogate.provenance.get("valid", VALID_SHARE)  # older folders do not say it
-        return choose_split(data, split, valid=share), split, []
+        return choose_split(data, split, valid=valid_share(surrogate)), split, []
     number = instance["number"]
     note = f"The model is the solution of trajectory {number} alone, and is judged on that; no split was used."
     return pick_instance(data, number), "instance", [note]
+
+
+def valid_share(surrogate: Any) -> float:
+    """The share of the data that validation had."""
+    return surrogate.provenance.get("valid", VALID_SHARE)  # older folders do not say it
 
 
 def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"]:

@@ -72,6 +72,8 @@ class Evaluation:
     horizon: float = 0.0
     """The last time that was seen in training."""
     parameters: tuple[Group, ...] = ()
+    baselines: Mapping[str, float] = field(default_factory=dict)
+    """nRMSE without a model: "persistence", the initial state repeated, and "mean", that of the training split."""
     nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Of each trajectory, at the resolution and times of training; NaN where all targets are zero."""
     params: Mapping[str, np.ndarray] = field(default_factory=dict)

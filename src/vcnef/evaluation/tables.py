@@ -8,7 +8,7 @@ from math import ceil, isfinite, isnan
 from typing import Any
 
 from vcnef.grid import spell_sides
-from vcnef.spelling import TITLES, spell_error, spell_memory, spell_seconds, spell_values
+from vcnef.spelling import BASELINES, TITLES, spell_error, spell_memory, spell_seconds, spell_values
 
 SHORT = ("nrmse", "brmse", "relative_l2")
 """Metrics in tables with many rows; change is that of the first."""
@@ -28,6 +28,8 @@ def sections(evaluation: Any) -> list[Section]:
     """Every table that the evaluation has something to say in."""
     base = evaluation.result
     found = [_metrics(evaluation), _over_time(evaluation)]
+    if evaluation.baselines:
+        found.append(_baselines(evaluation.baselines))
     if len(evaluation.space) > 1:
         found.append(
             _finer("Super-resolution in space", "points", evaluation.space, base, lambda r: spell_sides(r.resolution))
@@ -41,6 +43,12 @@ def sections(evaluation: Any) -> list[Section]:
     if base.cost is not None:
         found.append(_cost([base, *(each for each in evaluation.space if each.resolution != base.resolution)]))
     return found
+
+
+def _baselines(errors: Mapping[str, float]) -> Section:
+    """What a model has to be below."""
+    rows = tuple((BASELINES[name], number(error)) for name, error in errors.items())
+    return Section("Without a model", ("answer", "nRMSE"), rows)
 
 
 def _beyond(result: Any, horizon: float) -> Section:

@@ -69,8 +69,9 @@ def describe(run: RunRecord) -> str:
         epochs = run.history[-1].get("epoch", "?")
         length = f" for {epochs} epoch{'s' * (epochs != 1)}{taken}"
     data = run.provenance.get("train") or f"{run.problem} (its folder does not say more)"
+    trained = f"trained{length} on {data}" if run.folder else "made elsewhere"
     judged = f"judged on {run.found('samples')} trajectories of the {run.found('split')} split"
-    return f"{run.architecture}{weights}, trained{length} on {data}; {judged if run.metrics else 'not judged yet'}."
+    return f"{run.architecture}{weights}, {trained}; {judged if run.metrics else 'not judged yet'}."
 
 
 def _summary(runs: Sequence[RunRecord]) -> list[Html]:

@@ -21,8 +21,8 @@ class RunRecord:
 
     name: str
     """Tells the runs of a page apart."""
-    folder: str
-    """As it is written in commands."""
+    folder: str = ""
+    """As it is written in commands; a model of others' has none."""
     model: Mapping[str, Any] = field(default_factory=dict)
     """The description in `model/config.json`."""
     history: Sequence[Mapping[str, Any]] = ()

@@ -9,7 +9,7 @@ from vcnef.report import drawings, numbers
 from vcnef.report.html import Html, element, figure, join, listing, table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
 from vcnef.report.record import Picture, RunRecord, dig
-from vcnef.spelling import TITLES, spell_seconds, spell_values
+from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_values
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -20,6 +20,11 @@ def key_numbers(runs: Runs) -> list[Html]:
     errors, times = (None if differing(runs, facts) else min for facts in (TEST, TIMING))
     costs = [run.found("result", "cost") for run in runs]
     rows = [(TITLES[name], *_metric(runs, name, errors)) for name in ("nrmse", "brmse", "rmse")]
+    rows += [
+        (f"nRMSE without a model: {words}", *row_of([run.found("baselines", key) for run in runs], best=None))
+        for key, words in BASELINES.items()
+        if any(run.found("baselines", key) is not None for run in runs)
+    ]
     rows += [
         ("time per trajectory", *row_of([dig(each, "seconds") for each in costs], spell_seconds, best=times)),
         (
@@ -86,7 +91,7 @@ def training(runs: Runs) -> list[Html]:
     parts = [
         _warning(f"{run.name} has no training log: {run.folder} holds no record of an epoch.")
         for run in runs
-        if not run.history
+        if run.folder and not run.history
     ]
     for over, words in (("epoch", "epochs"), ("seconds", "the time of training")):
         if (drawn := drawings.training(runs, over)) is not None:

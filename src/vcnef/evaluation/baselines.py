@@ -1,0 +1,52 @@
+"""What answers cost nothing: the errors that a model has to be below to have learnt anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from vcnef.data.rows import bytes_of_one, spread
+from vcnef.data.splits import SPLITS
+from vcnef.evaluation.inputs import BLOCK_BYTES, choose_split, valid_share
+from vcnef.evaluation.selections import Selection
+from vcnef.metrics.errors import nrmse_table
+
+MOST_AVERAGED = 256
+"""Trajectories of training that a mean is taken of; more change little."""
+
+
+class Baselines:
+    """u(t) = u₀, persistence, and u(t) = ⟨u(t)⟩ over the training split: nRMSE without a model."""
+
+    def __init__(self, selection: Selection, mean: Float[Tensor, "t *x c"] | None) -> None:
+        """`mean` is that of training at the frames and points of the selection, the initial one included."""
+        self.selection, self.mean = selection, mean
+        self._sums: dict[str, Tensor] = {}
+
+    def update(self, u: Float[Tensor, "b t *x c"]) -> None:
+        """Judge them on some trajectories at full resolution."""
+        cut = self.selection.cut(u)
+        truth = cut[:, 1:]
+        answers = {"persistence": cut[:, :1].expand_as(truth)}
+        if self.mean is not None:
+            answers["mean"] = self.mean[1:].to(u.device).expand_as(truth)
+        for name, answer in answers.items():
+            sums = nrmse_table(answer, truth, 0).sums().cpu()
+            self._sums[name] = self._sums.get(name, 0) + sums
+
+    def errors(self) -> dict[str, float]:
+        """By name; without those of which no frame has a relative error."""
+        return {name: (total / count).item() for name, (total, count) in self._sums.items() if count > 0}
+
+
+def mean_of_training(surrogate: Any, data: Any, split: str, selection: Selection) -> Tensor | None:
+    """The mean trajectory of the training split, where the data that are judged have one beside."""
+    if data.subset is not None or split not in SPLITS or split == "train" or surrogate.provenance.get("instance"):
+        return None
+    training = choose_split(data, "train", valid=valid_share(surrogate))
+    count = min(len(training), MOST_AVERAGED, BLOCK_BYTES // bytes_of_one(training))
+    if not count:
+        return None
+    return selection.cut(training.read(spread(len(training), count))).mean(dim=0)
