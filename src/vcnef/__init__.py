@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from vcnef.accelerate import explain
     from vcnef.data import Trajectories, from_arrays, generate, open
     from vcnef.evaluation import evaluate
+    from vcnef.models.derivative import time_derivative
     from vcnef.models.registry import build, list_models
     from vcnef.models.release import from_release
     from vcnef.pde import solve
@@ -36,6 +37,7 @@ __all__ = [
     "pde",
     "plots",
     "solve",
+    "time_derivative",
 ]
 
 _HOMES = {
@@ -53,6 +55,7 @@ _HOMES = {
     "load": "vcnef.workflow",
     "open": "vcnef.data",
     "solve": "vcnef.pde",
+    "time_derivative": "vcnef.models.derivative",
 }
 
 

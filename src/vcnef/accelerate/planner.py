@@ -19,7 +19,7 @@ from vcnef.accelerate import patches, points
 from vcnef.accelerate.arithmetic import TRAINING, Arithmetic, inference
 from vcnef.accelerate.blocks import LayeredBlock, ReferenceBlock
 from vcnef.accelerate.kernels.requirements import WIDEST_NORM, obstacle
-from vcnef.accelerate.recognise import change_in
+from vcnef.accelerate.recognise import NORMS, change_in
 from vcnef.accelerate.stencil import convolve_tokens
 from vcnef.accelerate.trajectory import Parts, SummedCoordinates
 from vcnef.models.vcnef import (
@@ -126,7 +126,7 @@ class Planner:
         return SummedCoordinates(*ways)
 
     def last_norm(self, norm: nn.Module) -> Callable[[Tensor], Tensor]:
-        changed = change_in(norm, (nn.LayerNorm,))
+        changed = change_in(norm, NORMS)
         if changed is not None:
             self.plan["blocks.norm"] = f"reference: {changed}"
             return norm
@@ -204,7 +204,7 @@ class Planner:
             return "kernels of whole layers are for linear attention"
         if type(getattr(block, "shift", Nothing())) is not Nothing:
             return "kernels of whole layers have no shift"
-        norms = [child for child in block.children() if type(child) is nn.LayerNorm]
+        norms = [child for child in block.children() if type(child) in NORMS]
         if len({norm.eps for norm in norms}) > 1:
             return "its norms differ in eps"
         from vcnef.accelerate.gpu import ATTENTION
@@ -273,7 +273,7 @@ class Planner:
 
     def _obstacle_of_kernels(self) -> str | None:
         """Why no part can run as a kernel, or None."""
-        norms = [norm for block in self.model.modulations for norm in block.children() if type(norm) is nn.LayerNorm]
+        norms = [norm for block in self.model.modulations for norm in block.children() if type(norm) in NORMS]
         width = max([norm.normalized_shape[-1] for norm in norms], default=0)
         found = obstacle(self.setting.device, torch.float32, width, widest=WIDEST_NORM)
         if found is None and self.setting.half is None:

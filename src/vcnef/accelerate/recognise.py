@@ -33,8 +33,9 @@ from vcnef.models.vcnef import (
     VCNeF,
 )
 from vcnef.models.vcnef_beyond import Clocks, InterleavedVCNeF, SpectralMixing, Stencil
-from vcnef.nn import layers, patches
+from vcnef.nn import layers, norms, patches
 from vcnef.nn.layers import FeedForward
+from vcnef.nn.norms import LayerNorm
 
 HOOKS = (
     "_forward_hooks",
@@ -48,7 +49,7 @@ GLOBAL_HOOKS = (
     "_global_backward_hooks",
     "_global_backward_pre_hooks",
 )
-SOURCES = (vcnef, vcnef_beyond, layers, patches)
+SOURCES = (vcnef, vcnef_beyond, layers, norms, patches)
 LIBRARIES = {"vcnef", "torch", "einops", "jaxtyping", *sys.stdlib_module_names}
 """Where functions in the namespaces of these files come from, unless somebody has put another one there."""
 
@@ -85,6 +86,7 @@ def _projects(part: nn.Sequential) -> bool:
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 TRANSPOSED = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+NORMS = (LayerNorm, nn.LayerNorm)
 
 KNOWN: dict[type[nn.Module], Callable[[nn.Module], bool]] = {
     **dict.fromkeys(
@@ -97,10 +99,10 @@ KNOWN: dict[type[nn.Module], Callable[[nn.Module], bool]] = {
         _always,
     ),
     nn.Linear: _has_bias,
-    nn.LayerNorm: _plain_norm,
     nn.GELU: lambda part: part.approximate == "none",
     nn.Sequential: _projects,
     FeedForward: _widens_and_narrows,
+    **dict.fromkeys(NORMS, _plain_norm),
     **dict.fromkeys((*CONVOLUTIONS, *TRANSPOSED), _without_overlap),
 }
 """Types that the fast code knows, and whether it knows one that is set up so."""

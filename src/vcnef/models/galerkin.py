@@ -12,6 +12,7 @@ from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.layers import CONV, FeedForward, check_heads, join_inputs
+from vcnef.nn.norms import layer_norm
 from vcnef.nn.spectral import SpectralConv
 
 SIZES = {
@@ -102,7 +103,7 @@ class GalerkinAttention(nn.Module):
             rearrange(project(tokens), "b s (h e) -> b h s e", h=self.heads)
             for project in (self.query, self.key, self.value)
         )
-        normed = F.layer_norm(torch.stack((keys, values), dim=1), keys.shape[-1:], eps=self.epsilon)
+        normed = layer_norm(torch.stack((keys, values), dim=1), keys.shape[-1:], eps=self.epsilon)
         normed_keys, normed_values = (normed * self.gain + self.shift).unbind(dim=1)
         placed = points[:, None].expand(*queries.shape[:-1], -1)
         q, k, v = (torch.cat((placed, each), dim=-1) for each in (queries, normed_keys, normed_values))

@@ -24,6 +24,8 @@ class TrajectoryModel(nn.Module):
     params: int
     independent_times = True
     """Whether an answer costs the same asked alone; a rollout passes all earlier times on the way."""
+    continuous = True
+    """Whether an answer has a derivative in time: that of a model that steps has none, or jumps at its frames."""
     one_instance = False
     """Whether the model is the solution from one initial state, and knows no other."""
     scattered = False

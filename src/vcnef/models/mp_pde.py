@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
+from vcnef.nn.norms import instance_norm
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 """The neighbours of a node, in nodes."""
@@ -24,7 +25,7 @@ def gather(nodes: Float[Tensor, "b s d"]) -> Float[Tensor, "j b s d"]:
 def normalise(nodes: Float[Tensor, "b s d"]) -> Float[Tensor, "b s d"]:
     """Each feature with mean 0 and variance 1 over the nodes of its sample, in single precision at least."""
     exact = nodes if nodes.dtype == torch.float64 else nodes.float()
-    return F.instance_norm(exact.mT).mT
+    return instance_norm(exact.mT).mT
 
 
 class MessagePassing(nn.Module):

@@ -14,6 +14,7 @@ from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.layers import join_inputs
+from vcnef.nn.norms import LayerNorm, layer_norm
 
 
 def rotate(tokens: Float[Tensor, "*b s e"], angles: Float[Tensor, "*#b s f"]) -> Float[Tensor, "*b s e"]:
@@ -34,7 +35,7 @@ def attend(
     The hats are a quirk of the authors' code, kept here: their instance norm takes tokens for channels, and so gives
     each token mean 0 and variance 1 over its features, where their paper normalises each feature over the domain.
     """
-    queries, keys = (rotate(F.layer_norm(each, each.shape[-1:]), angles) for each in (queries, keys))
+    queries, keys = (rotate(layer_norm(each, each.shape[-1:]), angles) for each in (queries, keys))
     return queries @ (keys.mT @ values / keys.shape[-2])
 
 
@@ -69,7 +70,7 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.project = nn.Linear(width, 3 * width, bias=False)
         self.feed_forward = GatedFeedForward(width)
-        self.norms = nn.ModuleList(nn.LayerNorm(width) if norms else nn.Identity() for _ in range(2))
+        self.norms = nn.ModuleList(LayerNorm(width) if norms else nn.Identity() for _ in range(2))
         start_small(self.project.weight[2 * width :])
 
     def forward(self, tokens: Float[Tensor, "b s d"], angles: Float[Tensor, "*_ s f"]) -> Float[Tensor, "b s d"]:

@@ -27,6 +27,7 @@ class Rollout(TrajectoryModel):
     """
 
     independent_times = False
+    continuous = False
 
     def __init__(self, stepper: Stepper, steps: int) -> None:
         super().__init__()
@@ -97,6 +98,7 @@ class TimeInterpolated(TrajectoryModel):
     """Linear interpolation in time between the frames of a rollout: the paper's "FNO + Interp."."""
 
     independent_times = False
+    continuous = False
 
     def __init__(self, model: Rollout) -> None:
         super().__init__()

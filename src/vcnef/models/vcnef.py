@@ -34,6 +34,7 @@ from vcnef.nn.layers import (
     join_inputs,
     sinusoidal,
 )
+from vcnef.nn.norms import LayerNorm
 from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
 
 Field = Float[Tensor, "b *x c"]
@@ -113,9 +114,9 @@ class TransformerBlock(nn.Module):
         super().__init__()
         self.attention = attention
         self.local = local or Nothing()
-        self.attention_norm = nn.LayerNorm(width)
+        self.attention_norm = LayerNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
-        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp_norm = LayerNorm(width)
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(self, z: Tokens, sides: Sides = ()) -> Tokens:
@@ -163,14 +164,14 @@ class ModulationBlock(nn.Module):
         super().__init__()
         self.attention = attention
         self.local = local or Nothing()
-        self.attention_norm = nn.LayerNorm(width)
+        self.attention_norm = LayerNorm(width)
         self.branch = branch
         self.scale = nn.Linear(width, width)
         self.shift = nn.Linear(width, width) if shift else Nothing()
         self.out = nn.Linear(width, width)
-        self.modulation_norm = nn.LayerNorm(width)
+        self.modulation_norm = LayerNorm(width)
         self.mlp = FeedForward(width, 4 * width, activation)
-        self.mlp_norm = nn.LayerNorm(width)
+        self.mlp_norm = LayerNorm(width)
         self.dropout = nn.Dropout(dropout) if dropout else nn.Identity()
 
     def forward(
@@ -299,7 +300,7 @@ class PointDecoder(nn.Module):
 
     def __init__(self, width: int, channels: int) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(width)
+        self.norm = LayerNorm(width)
         self.mlp = FeedForward(width, width, nn.GELU, channels)
 
     def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Trajectory:
@@ -320,7 +321,7 @@ class PatchDecoder(nn.Module):
         super().__init__()
         conv, half = CONV_TRANSPOSE[ndim], width // 2
         self.patches = patches
-        self.norm = nn.LayerNorm(width)
+        self.norm = LayerNorm(width)
         self.mlps = nn.ModuleList(FeedForward(width, 2 * width, nn.GELU) for _ in patches[: 1 if shared_mlp else None])
         self.grow = nn.ModuleList(conv(width, half, size // 2, size // 2) for size in patches)
         self.paint = nn.ModuleList(conv(half, channels, 2, 2) for _ in patches)

@@ -32,6 +32,7 @@ from vcnef.models.vcnef_beyond import (
     Speeds,
     Stencil,
 )
+from vcnef.nn.norms import LayerNorm
 
 ATTENTION = {"linear": LinearAttention, "softmax": SoftmaxAttention}
 
@@ -166,7 +167,7 @@ def vcnef(
     model = VCNeF
     if sides and patches and not release:
         model, extras["training_sides"] = InterleavedVCNeF, tuple(sides)
-    parts = encoder, coordinates, decoder, [*blocks, nn.LayerNorm(width)], modulation_blocks
+    parts = encoder, coordinates, decoder, [*blocks, LayerNorm(width)], modulation_blocks
     return model(*parts, (ndim, channels, params), **extras)
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import isclose
-from typing import Any
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from vcnef.data import Batch, Scaling
 from vcnef.data.transfer import send
 from vcnef.grid import is_scattered, spacing
+from vcnef.models.derivative import time_derivative
 from vcnef.models.interface import TrajectoryModel
 from vcnef.pde import Equation, equation, residual, residual_norm
 from vcnef.pde.fluxes import LAWS, METHODS
@@ -39,9 +37,9 @@ class PhysicsLoss:
     L = mean_btxc [ (T / σ_c) R_c ]² + w₀ mean_bxc [ ẑ(0) − z₀ ]²,    R = ∂û/∂t − f(û; p)
 
     R is the residual of `vcnef.pde.residual`, in the form that the data obey, of the prediction û in physical units;
-    σ is each channel's standard deviation, T the horizon. The time derivative is exact, by forward-mode differentiation
-    through `model.query` and the units; derivatives in space are those of `method` on the grid. The second term holds
-    the initial state, which VCNeF does not keep by itself; training on the equation alone needs it.
+    σ is each channel's standard deviation, T the horizon. The time derivative is exact (`vcnef.time_derivative`, and
+    through the units); derivatives in space are those of `method` on the grid. The second term holds the initial state,
+    which VCNeF does not keep by itself; training on the equation alone needs it.
 
     A batch is in the network's units; of its trajectories nothing is read. The model must be continuous in time.
 
@@ -119,16 +117,9 @@ class PhysicsLoss:
             self._place(self.scaling.to(batch.u0.device))
         fields = self.scaling.fields
         with torch.autocast(batch.u0.device.type, enabled=False):
-            latent = model.encode(batch.u0, batch.grid, batch.params if model.params else None)
-
-            def physical(s: Tensor) -> tuple[Tensor, Tensor]:
-                with _DifferentiableTwice():
-                    z = model.query(latent, s)
-                return fields.denormalise(z), z
-
+            z, z_t = time_derivative(model, batch.u0, batch.grid, t, batch.params if model.params else None)
             # Also in samples' own units: the equation is the same there.
-            per_second = torch.full_like(t, 1.0 / self.scaling.span)
-            u, u_t, z = torch.func.jvp(physical, (t,), (per_second,), has_aux=True)
+            u, u_t = torch.func.jvp(fields.denormalise, (z,), (z_t / self.scaling.span,))
         if new not in self._seen:
             _check_continuous(model, u_t, z)
             self._seen.add(new)
@@ -160,27 +151,6 @@ class PhysicsLoss:
             "method": self.method,
             "generation": self.equation.generation,
         }
-
-
-class _DifferentiableTwice(TorchFunctionMode):
-    """Layer normalisation out of elementary operations, inside this context.
-
-    The derivative that PyTorch's own has in forward mode is right, but takes mean and variance for constants when it is
-    itself differentiated: gradients of ∂û/∂t in the weights would be silently wrong (pytorch/pytorch#196700).
-    """
-
-    def __torch_function__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
-        return (_layer_norm if func is F.layer_norm else func)(*args, **(kwargs or {}))
-
-
-def _layer_norm(
-    x: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
-) -> Tensor:
-    axes = tuple(range(-len(normalized_shape), 0))
-    centred = x - x.mean(axes, keepdim=True)
-    normal = centred * torch.rsqrt(centred.square().mean(axes, keepdim=True) + eps)
-    scaled = normal if weight is None else normal * weight
-    return scaled if bias is None else scaled + bias
 
 
 def _equation(problem: Problem, generation: str) -> Equation:
