@@ -28,8 +28,8 @@ class Windows:
 
     chain: so many windows in a row are learnt from. They begin with true states at first; link j closes after j / chain
         of the run, and from then on window j + 1 begins with the answer of window j and its gradient passes through.
-    semigroup: weight of error(φ_{w − s}(φ_s(ũ)), u(t + w)) with s drawn anew in each step. The state between has no
-        data, and the answers there learn to be states, too.
+    semigroup: weight of error(φ_{w − s}(φ_s(ũ)), u(t + w)) with s drawn anew in each step, for a quarter of the batch.
+        The state between has no data, and the answers there learn to be states, too.
     noise: standard deviation of what is added to ũ, in the network's units.
     """
 
@@ -52,7 +52,8 @@ class Windows:
         params = batch.params if model.params else None
 
         def flow(state: Float[Tensor, "b *x c"], times: Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
-            return model(state, batch.grid, times[0] if self.even else times, params)
+            own = params if params is None else params[: len(state)]  # fewer states are the first of the batch
+            return model(state, batch.grid, times[0] if self.even else times, own)
 
         state = self._start(flow, frames, clock, progress)
         if self.noise:
@@ -67,7 +68,9 @@ class Windows:
             answers.append(flow(state, times))
         loss = self.error(torch.cat(answers, dim=1), frames[:, first + 1 :])
         if self.semigroup:
-            loss = loss + self.semigroup * self.error(self._in_two(flow, state, times[:, -1:]), frames[:, -1:])
+            some = slice(-(-len(state) // 4))
+            in_two = _in_two(flow, state[some], times[some, -1:])
+            loss = loss + self.semigroup * self.error(in_two, frames[some, -1:])
         return loss
 
     @torch.no_grad()
@@ -92,10 +95,9 @@ class Windows:
             state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[:, end])
         return state
 
-    def _in_two(
-        self, flow: FlowMap, state: Float[Tensor, "b *x c"], whole: Float[Tensor, "b 1"]
-    ) -> Float[Tensor, "b 1 *x c"]:
-        """φ_{w − s}(φ_s(u)), which is φ_w(u) for a flow."""
-        part = torch.rand((), device=whole.device) * whole
-        between = flow(state, part)[:, 0].to(state.dtype)
-        return flow(between, whole - part)
+
+def _in_two(flow: FlowMap, state: Float[Tensor, "b *x c"], whole: Float[Tensor, "b 1"]) -> Float[Tensor, "b 1 *x c"]:
+    """φ_{w − s}(φ_s(u)), which is φ_w(u) for a flow."""
+    part = torch.rand((), device=whole.device) * whole
+    between = flow(state, part)[:, 0].to(state.dtype)
+    return flow(between, whole - part)
