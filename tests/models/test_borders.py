@@ -59,6 +59,13 @@ def test_scattered_points_where_a_grid_is_needed(name, options):
         predict(model, torch.rand(3, 10, 1), torch.rand(10, 2), torch.ones(1))
 
 
+def test_a_table_of_no_parameters_is_none():
+    """As batches of data without parameters have it."""
+    model = vcnef.build("vcnef", ndim=1, channels=1, width=8, heads=2)
+    asked = torch.rand(3, 10, 1), torch.rand(10, 1), torch.rand(4)
+    torch.testing.assert_close(model(*asked, torch.zeros(3, 0)), model(*asked))
+
+
 def test_parameters_that_the_model_does_not_take():
     model = vcnef.build("vcnef", ndim=1, channels=2, width=8, heads=2)
     with pytest.raises(ValueError, match=r"built without PDE parameters, got some of shape \(3, 1\)"):

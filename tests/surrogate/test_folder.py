@@ -98,6 +98,16 @@ def test_every_model_is_compared_with_its_weights_without_memory(make_data, tmp_
         assert torch.equal(weights[name], value)
 
 
+def test_a_model_that_was_changed_by_hand_needs_its_own_builder(make_surrogate, tmp_path):
+    surrogate = make_surrogate()
+    surrogate.model.encoder = torch.nn.Sequential(surrogate.model.encoder)
+    surrogate.save(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"changed after it was built needs a name and a builder of its own in vcnef\."
+    ):
+        Surrogate.load(tmp_path)
+
+
 def edit(folder, change):
     """Change a description as its user would, who has to delete the checksum."""
     record = json.loads((folder / "config.json").read_text())

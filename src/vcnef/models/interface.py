@@ -42,6 +42,8 @@ class TrajectoryModel(nn.Module):
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> Float[Tensor, "b t *x c"]:
+        if params is not None and not params.shape[-1]:
+            params = None  # batches of data without parameters have a table of none
         check_shapes(self, u0, grid, t, params)
         return self.query(self.encode(u0, grid, params), t)
 

@@ -164,7 +164,8 @@ def _check_fit(surrogate: Surrogate, weights: Mapping[str, Tensor], folder: Path
         if there != wanted:
             raise ValueError(
                 f"The weights in {folder} do not fit its model {surrogate.name!r}: {name} is {there} in {WEIGHTS}, "
-                f"and {wanted} in the model that {CONFIG} describes. Both files must come from one `save`."
+                f"and {wanted} in the model that {CONFIG} describes. Both files must come from one `save`, and a model "
+                "that was changed after it was built needs a name and a builder of its own in vcnef.models.registry."
             )
 
 
