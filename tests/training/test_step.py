@@ -34,20 +34,20 @@ def test_recorded_steps_learn_what_others_learn(model, optimiser, precision):
 
 
 @pytest.mark.gpu
-def test_a_recorded_step_knows_the_progress_of_the_run():
-    class Progress(nn.Module):
+def test_every_phase_of_a_run_has_recordings_of_its_own():
+    class Phases(nn.Module):
         def __init__(self):
             super().__init__()
             self.weight = nn.Parameter(torch.ones(1))
 
         def forward(self, *tensors_and_progress):
-            return tensors_and_progress[-1] + 0 * self.weight.sum()
+            return (2.0 if tensors_and_progress[-1] > 0.5 else 1.0) + 0 * self.weight.sum()
 
-    fabric, module = Fabric(accelerator="cuda", devices=1), Progress().cuda()
+    fabric, module = Fabric(accelerator="cuda", devices=1), Phases().cuda()
     loss, optimiser = fabric.setup(module, torch.optim.Adam(module.parameters(), capturable=True))
-    step, zeros = GraphedStep(fabric, loss, optimiser, Recipe()), torch.zeros(2, 1, 3, 1, device="cuda")
+    step, zeros = GraphedStep(fabric, loss, optimiser, Recipe(), phases=(0.5,)), torch.zeros(2, 1, 3, 1, device="cuda")
     batch = Batch(zeros[:, 0], zeros[0, 0], zeros[0, :, 0, 0], zeros[:, 0, 0], zeros)
-    assert [step(batch, part / 8, 1e-3).item() for part in range(8)] == [part / 8 for part in range(8)]
+    assert [step(batch, part / 16, 1e-3).item() for part in range(16)] == [1.0] * 9 + [2.0] * 7
     assert len(step.graphs) == 1
 
 
@@ -62,7 +62,11 @@ def test_steps_are_recorded_only_on_one_gpu_with_an_objective_that_allows_it(mon
     monkeypatch.setattr(GraphedStep, "__init__", lambda self, *parts: None)
 
     def kind(fabric=None, static=True, **recipe):
-        return type(build_step(fabric or place(), None, None, Recipe(**recipe), static=static))
+        def objective(model, batch, progress):
+            return torch.zeros(())
+
+        objective.static = static
+        return type(build_step(fabric or place(), None, None, Recipe(**recipe), objective))
 
     assert kind() is GraphedStep
     assert kind(precision="bf16") is kind(precision="fp16") is GraphedStep

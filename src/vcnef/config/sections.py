@@ -89,7 +89,7 @@ class DataSection(Section):
     pushes: int = 1
     """Through how many windows at most a state may have come from the model itself before it is trained on."""
     chain: int = 1
-    """So many windows in a row are learnt from in a step; over the run they are linked, and gradients pass through."""
+    """So many windows in a row are learnt from in the last two fifths of a run; gradients pass through them."""
     passes: int = 0
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] | dict[str, Any] = ()

@@ -22,8 +22,8 @@ class Queries:
     other from one random frame for all samples and asked at all frames after it. (The paper has 10.)
     `window`: every sample starts from a random frame and is asked at the `window` frames after it; with `pushes`, at
     those of so many windows before these, one after the other. They may lie before the first frame, which then stands
-    for all frames before it: so what is learnt from begins anywhere. That are `chain` windows in a row. An epoch has as
-    many passes as a trajectory has windows.
+    for all frames before it: so what is learnt from begins anywhere, and is one window, or a `chain` of them. An epoch
+    has as many passes as a trajectory has windows.
     """
 
     times: int | None = None
@@ -82,7 +82,7 @@ class Queries:
 
     def passes_per_epoch(self, frames: int) -> int:
         """How often an epoch goes through the trajectories."""
-        return (frames - 1) // (self.chain * self.window) if self.window else 1 + self.passes
+        return (frames - 1) // self.window if self.window else 1 + self.passes
 
     def starts(self, frames: int, generator: torch.Generator) -> list[int]:
         """The starting frame of each pass of an epoch; 0 too where samples have their own."""

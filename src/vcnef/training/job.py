@@ -82,7 +82,7 @@ def prepare(
         folder.restore(state, surrogate, terms)
     model.train()  # Not before: what is refused stays ready to predict.
     loss, optimiser = fabric.setup(Loss(model, objective), state.optimiser)
-    step = build_step(fabric, loss, optimiser, recipe, static=getattr(objective, "static", False))
+    step = build_step(fabric, loss, optimiser, recipe, objective)
     surrogate.provenance |= {"recipe": asdict(recipe), "torch": torch.__version__}
     return Job(fabric, surrogate, recipe, batches, judged, step, state, folder, terms)
 

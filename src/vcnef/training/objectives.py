@@ -26,12 +26,12 @@ from vcnef.training.windows import Windows
 class Objective(Protocol):
     """A scalar loss of a model on a batch, both in the network's units; `progress` is that of the run, in (0, 1].
 
-    A mean over samples, not a sum: processes that share a batch average their gradients. One with `static = True`
-    launches the same kernels whatever the progress and never waits for the device, so that its step can be recorded and
-    replayed; the progress is then a number on the device.
+    A mean over samples, not a sum: processes that share a batch average their gradients. One with `static = True` never
+    waits for the device and launches the same kernels whatever the progress, so that its step can be recorded and
+    replayed. Where they change during the run, its `phases` are the parts of the run after which they do.
     """
 
-    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]: ...
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]: ...
 
 
 def ask(model: TrajectoryModel, batch: Batch) -> Float[Tensor, "b t *x c"]:
@@ -46,7 +46,7 @@ class Data:
     error: Error
     static: bool = False
 
-    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
         return self.error(ask(model, batch), batch.u)
 
 
@@ -116,7 +116,5 @@ class Loss(nn.Module):
         super().__init__()
         self.model, self.objective = model, objective
 
-    def forward(
-        self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor, u: Tensor, progress: float | Tensor
-    ) -> Tensor:
+    def forward(self, u0: Tensor, grid: Tensor, t: Tensor, params: Tensor, u: Tensor, progress: float) -> Tensor:
         return self.objective(self.model, Batch(u0, grid, t, params, u), progress)

@@ -26,8 +26,8 @@ class Windows:
     Brandstetter et al., 2022). A batch holds all these windows in a row; where they begin before the first frame, that
     stands in its place, and nothing is pushed.
 
-    chain: so many windows in a row are learnt from. They begin with true states at first; link j closes after j / chain
-        of the run, and from then on window j + 1 begins with the answer of window j and its gradient passes through.
+    chain: so many windows in a row are learnt from in the last part of a run, each but the first from the answer of the
+        one before, whose gradient passes through.
     semigroup: weight of error(φ_{w − s}(φ_s(ũ)), u(t + w)) with s drawn anew in each step, for a quarter of the batch.
         The state between has no data, and the answers there learn to be states, too.
     noise: standard deviation of what is added to ũ, in the network's units.
@@ -44,9 +44,16 @@ class Windows:
     noise: float = 0.0
     warm_up: float = 0.1
     """Part of the run in which all windows begin with true states."""
+    chained_from: float = 0.6
+    """Part of the run before windows are chained."""
     static = True
 
-    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
+    @property
+    def phases(self) -> tuple[float, ...]:
+        """The parts of the run after which another number of windows is asked."""
+        return (self.warm_up,) * bool(self.pushes) + (self.chained_from,) * (self.chain > 1)
+
+    def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         clock = torch.cat([torch.zeros_like(batch.t[:, :1]), batch.t], dim=1)
         params = batch.params if model.params else None
@@ -55,31 +62,23 @@ class Windows:
             own = params if params is None else params[: len(state)]  # fewer states are the first of the batch
             return model(state, batch.grid, times[0] if self.even else times, own)
 
-        state = self._start(flow, frames, clock, progress)
+        first = self.pushes * self.window
+        state = self._pushed(flow, frames, clock) if progress > self.warm_up else frames[:, first]
         if self.noise:
             state = state + self.noise * torch.randn_like(state)
-        first, answers = self.pushes * self.window, []
-        for number in range(self.chain):
-            begin = first + number * self.window
-            if number:
-                closed = torch.as_tensor(progress > number / self.chain, device=state.device)
-                state = torch.where(closed, answers[-1][:, -1].to(state.dtype), frames[:, begin])
-            times = clock[:, begin + 1 : begin + 1 + self.window] - clock[:, begin : begin + 1]
-            answers.append(flow(state, times))
-        loss = self.error(torch.cat(answers, dim=1), frames[:, first + 1 :])
+        answers, last = [], first
+        for _ in range(self.chain if progress > self.chained_from else 1):
+            start = answers[-1][:, -1].to(state.dtype) if answers else state
+            begin, last = last, last + self.window
+            answers.append(flow(start, clock[:, begin + 1 : last + 1] - clock[:, begin : begin + 1]))
+        loss = self.error(torch.cat(answers, dim=1), frames[:, first + 1 : last + 1])
         if self.semigroup:
-            some = slice(-(-len(state) // 4))
-            in_two = _in_two(flow, state[some], times[some, -1:])
-            loss = loss + self.semigroup * self.error(in_two, frames[some, -1:])
+            loss = loss + self.semigroup * self._in_two(flow, state, frames, clock)
         return loss
 
     @torch.no_grad()
-    def _start(
-        self,
-        flow: FlowMap,
-        frames: Float[Tensor, "b k *x c"],
-        clock: Float[Tensor, "b k"],
-        progress: float | Tensor,
+    def _pushed(
+        self, flow: FlowMap, frames: Float[Tensor, "b k *x c"], clock: Float[Tensor, "b k"]
     ) -> Float[Tensor, "b *x c"]:
         """The state that is learnt from; all windows before it launch the same kernels for any draw."""
         count = torch.randint(self.pushes + 1, (len(clock),), device=clock.device)
@@ -91,13 +90,21 @@ class Windows:
             given = flow(state, whole if self.even else length)[:, 0].to(state.dtype)
             # Frames before the first one are that one: a window there is shorter than the others, or nothing.
             there = length > 0.99 * whole if self.even else length > 0
-            pushed = there[:, 0] & (number >= self.pushes - count) & (progress > self.warm_up)
+            pushed = there[:, 0] & (number >= self.pushes - count)
             state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[:, end])
         return state
 
-
-def _in_two(flow: FlowMap, state: Float[Tensor, "b *x c"], whole: Float[Tensor, "b 1"]) -> Float[Tensor, "b 1 *x c"]:
-    """φ_{w − s}(φ_s(u)), which is φ_w(u) for a flow."""
-    part = torch.rand((), device=whole.device) * whole
-    between = flow(state, part)[:, 0].to(state.dtype)
-    return flow(between, whole - part)
+    def _in_two(
+        self,
+        flow: FlowMap,
+        state: Float[Tensor, "b *x c"],
+        frames: Float[Tensor, "b k *x c"],
+        clock: Float[Tensor, "b k"],
+    ) -> Float[Tensor, ""]:
+        """error(φ_{w − s}(φ_s(u)), u(t + w)) of the first quarter."""
+        some, begin = -(-len(state) // 4), self.pushes * self.window
+        end = begin + self.window
+        whole = clock[:some, end : end + 1] - clock[:some, begin : begin + 1]
+        part = torch.rand((), device=whole.device) * whole
+        between = flow(state[:some], part)[:, 0].to(state.dtype)
+        return self.error(flow(between, whole - part), frames[:some, end : end + 1])
