@@ -29,6 +29,7 @@ RUN = [
     "models.md",
     "change-the-method.md",
     "how-far.md",
+    "gradients.md",
 ]
 """Pages whose examples are executed."""
 RESULT = re.compile(r"\]\((\.\./benchmarks/results/[^)]+)\)")

@@ -23,6 +23,7 @@ def test_of_an_exact_flow_map_nothing_changes(window):
     torch.testing.assert_close(compose(decay, u0, own, window), decay(u0, own))
 
 
+@torch.no_grad()
 def test_a_window_is_asked_once_and_its_end_not_twice():
     asked = []
 

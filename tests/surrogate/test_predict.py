@@ -66,6 +66,7 @@ class Elsewhere(torch.Tensor):
         return self.as_subclass(torch.Tensor)
 
 
+@pytest.mark.filterwarnings("ignore:predict cuts the gradient")
 @pytest.mark.parametrize("place", ["elsewhere", "gradient", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_tensors_of_any_device(make_surrogate, make_data, place):
     def put(values):

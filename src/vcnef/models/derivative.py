@@ -1,13 +1,24 @@
-"""The derivative in time of what a model answers."""
+"""Derivatives of what a model answers: by time, and whether somebody takes any."""
 
 from __future__ import annotations
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from vcnef.models.interface import TrajectoryModel, check_shapes
 from vcnef.nn.norms import DifferentiableTwice
+
+
+def differentiating() -> bool:
+    """Whether what is computed now may be differentiated, backwards or in forward mode."""
+    return torch.is_grad_enabled() or forward_ad._current_level >= 0
+
+
+def is_differentiated(x: Tensor) -> bool:
+    """Whether somebody takes derivatives by this tensor."""
+    return x.requires_grad or forward_ad.unpack_dual(x).tangent is not None
 
 
 def time_derivative(

@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.models.derivative import differentiating
+
 ROUNDING = 1e-5
 """Of a window; times of single precision are off by so much at most."""
 
@@ -32,9 +34,11 @@ def compose(
     for number in range(last + 1):
         mine = before == number
         asked = mine if mine.ndim == 1 else mine.any(dim=0)
-        times = (t[..., asked.to(t.device)] - number * window).clamp(0.0, window)
+        times = _bounded(t[..., asked.to(t.device)] - number * window, window)
         count = times.shape[-1]
         end_is_asked = count and bool((host[..., asked][..., -1] >= (number + 1 - ROUNDING) * window).all())
+        # A later answer does not depend on an earlier time that was asked for: the end of a window is no such time.
+        end_is_asked = end_is_asked and not differentiating()
         if number < last and not end_is_asked:
             times = torch.cat((times, times.new_full((*times.shape[:-1], 1), window)), dim=-1)
         u = flow(state, times)
@@ -45,6 +49,11 @@ def compose(
             answer[:, asked] = torch.where(chosen, u[:, :count], answer[:, asked])
         state = u[:, -1]
     return answer
+
+
+def _bounded(times: Float[Tensor, "*b t"], window: float) -> Float[Tensor, "*b t"]:
+    """Within a window; what rounding put outside keeps its derivative."""
+    return times + (times.clamp(0.0, window) - times).detach()
 
 
 def windows_before(t: Float[Tensor, "*b t"], window: float) -> Float[Tensor, "*b t"]:

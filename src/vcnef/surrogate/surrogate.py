@@ -17,9 +17,11 @@ from torch import Tensor
 
 from vcnef.accelerate import points_in_flight, predict
 from vcnef.data import Scaling, StoredTrajectories, Trajectories
+from vcnef.data.arrays import by_name
 from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
 from vcnef.models import registry
+from vcnef.models.derivative import differentiating
 from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
@@ -27,6 +29,7 @@ from vcnef.surrogate import folder as folders
 from vcnef.surrogate.composition import compose
 from vcnef.surrogate.doubts import about_times, doubts
 from vcnef.surrogate.export import choose_points, export
+from vcnef.surrogate.gradients import check_times, warn_of_cut_gradients
 from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
@@ -144,7 +147,6 @@ class Surrogate:
         self.scaling = self.scaling.to(device)
         return self
 
-    @torch.no_grad()
     def answer(
         self,
         u0: Float[Tensor, "b *x c"],
@@ -152,20 +154,27 @@ class Surrogate:
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
         params: Float[Tensor, "b p"],
         *,
+        differentiable: bool = False,
         points_per_chunk: int | None = None,
         precision: str = "fp16",
     ) -> Float[Tensor, "b t *x c"]:
         """The trajectory at physical times `t` since `u0`, all in physical units; tensors on the model's device.
 
+        If `differentiable`, gradients run through it, also from window to window: to u0, grid, t, params and the
+        weights. It is computed in the precision of the weights then, and all at once, with the memory that this takes.
         For the last two see `accelerate.predict`.
         """
+        check_times(t, self.model, self.name)
+        if not differentiable:
+            warn_of_cut_gradients("answer", {"u0": u0, "grid": grid, "t": t, "params": params})
 
         def flow(state: Tensor, times: Tensor) -> Tensor:
             return self.answer_directly(
                 state, grid, times, params, points_per_chunk=points_per_chunk, precision=precision
             )
 
-        return compose(flow, u0, t, self.window) if self.composes else flow(u0, t)
+        with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
+            return compose(flow, u0, t, self.window) if self.composes else flow(u0, t)
 
     def answer_directly(
         self,
@@ -183,8 +192,9 @@ class Surrogate:
         model = TimeInterpolated(self.model) if between else self.model
         training = self.model.training
         self.model.eval()
+        question = units.fields(u0), self.scaling.coordinates(grid), times, scaled
         try:
-            z = predict(model, units.fields(u0), self.scaling.coordinates(grid), times, scaled, **chunks)
+            z = model(*question) if differentiating() else predict(model, *question, **chunks)
         finally:
             self.model.train(training)
         return units.physical(z)
@@ -211,6 +221,7 @@ class Surrogate:
         precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them. A CPU computes in
             fp32, or in "bf16" if asked and able to: faster, and off by some thousandths.
         """
+        warn_of_cut_gradients("predict", {"u0": u0, "t": t, **by_name(params), "x": x})
         question = read_question(self.problem, u0, t, params, x, self.provenance)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
