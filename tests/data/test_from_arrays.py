@@ -314,3 +314,10 @@ def test_points_that_are_there_twice_draw_a_warning():
     from_arrays(u, x=x, periodic=False)
     from_arrays(bump[..., None], x=x)
     from_arrays(np.ones((2, 3, 1, 1)))
+
+
+def test_a_dictionary_of_arrays_is_refused_with_the_way_to_take():
+    with pytest.raises(
+        ValueError, match=r"u is a dict of 'x', 'y'; expected an array .* two frames: np.stack\(\[a, u\]"
+    ):
+        from_arrays({"x": np.zeros((4, 8)), "y": np.zeros((4, 8))})

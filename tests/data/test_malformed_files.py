@@ -117,6 +117,16 @@ def test_not_a_file_at_all(tmp_path):
         open_data(tmp_path / "data.csv")
 
 
+@pytest.mark.parametrize(("suffix", "loader"), [(".pt", "torch.load"), (".mat", "scipy.io.loadmat")])
+def test_files_whose_arrays_may_mean_anything_are_refused_with_the_way_to_take(tmp_path, suffix, loader):
+    path = tmp_path / f"burgers{suffix}"
+    path.touch()
+    with pytest.raises(
+        ValueError, match=rf"with {loader}\(path\) and give them to vcnef.from_arrays; an initial and a"
+    ):
+        open_data(path)
+
+
 @pytest.mark.parametrize("suffix", [".hdf5", ".h5", ".nc", ".npy", ".npz"])
 @given(noise=st.binary(max_size=300))
 @QUICK

@@ -126,6 +126,18 @@ def test_a_solver_that_does_not_follow_the_data_is_left_out_and_said(burgers, ma
     assert measure_fidelities(faster, Selection(1, (0, 1)), "cpu") == []
 
 
+def test_constants_that_are_not_those_of_the_data_are_doubted(make_surrogate):
+    """A viscosity that is meant without its 1/π hardly shows in the first step, but it does in the end."""
+    made = generate("burgers", samples=4, params={"nu": 0.01}, resolution=32, frames=21, horizon=1.0, seed=0)
+    other = replace(made, params=3 * made.params)
+    found = evaluate(make_surrogate(other, provenance={}), other, split="all", space=(16,))
+    assert found.result.cost.solver_nrmse > 0.2
+    (said,) = [note for note in found.notes if "solver" in note]
+    assert re.match(
+        r"The solver of 'burgers' is off by an nRMSE of 0\.\d+ on the data's own grid: that is too coarse", said
+    )
+
+
 def test_there_is_no_solver_on_an_uneven_grid(burgers, make_surrogate):
     uneven = replace(burgers, grid=burgers.grid + 0.01 * (2 * torch.pi * burgers.grid).sin())
     assert evaluate(make_surrogate(uneven, provenance={}), uneven).result.cost.solver_seconds is None

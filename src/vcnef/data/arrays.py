@@ -42,6 +42,12 @@ def from_arrays(
         from vcnef.data.labelled import from_labelled
 
         return from_labelled(u, t=t, x=x, params=params, channels=channels, name=name, periodic=periodic)
+    if isinstance(u, Mapping):
+        raise ValueError(
+            f"u is a {type(u).__name__} of {', '.join(map(repr, u))}; expected an array [samples, times, 1 to 3 space "
+            "axes, channels]. Give that one of them; an initial and a final state, [samples, x] each, are two frames: "
+            "np.stack([a, u], axis=1)[..., None]."
+        )
     fields = as_tensor(u, "u")
     if not 4 <= fields.ndim <= 6:
         raise ValueError(

@@ -27,6 +27,8 @@ READERS: dict[str, Reader] = {
     ".npy": files.describe_npy,
     ".npz": files.describe_npz,
 }
+LOADERS = {".pt": "torch.load(path)", ".pth": "torch.load(path)", ".mat": "scipy.io.loadmat(path)"}
+"""How others' files are read, whose arrays may mean anything."""
 MEMORY_SHARE = 0.5
 """Data larger than this share of the machine's memory stay in their files."""
 CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -90,6 +92,12 @@ def _reader(path: Path) -> Reader:
         raise IsADirectoryError(f"{path} is a folder; expected a file. Name those in it, e.g. {path / '*.hdf5'}.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    if path.suffix in LOADERS:
+        raise ValueError(
+            f"{path} is a {path.suffix} file, whose arrays may mean anything; expected one of {', '.join(READERS)}. "
+            f"Take its arrays with {LOADERS[path.suffix]} and give them to vcnef.from_arrays; an initial and a final "
+            "state, [samples, x] each, are two frames: np.stack([a, u], axis=1)[..., None]."
+        )
     if path.suffix not in READERS:
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}.")
     return READERS[path.suffix]
