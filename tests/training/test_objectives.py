@@ -208,12 +208,16 @@ def test_a_curriculum_disturbs_every_input():
     [
         ({"input_noise": 0.1}, "input_noise is 0.1, but unroll is 'full', which has none. Leave it out, set a window"),
         ({"semigroup": 1.0}, "semigroup is 1, but there are no windows. Leave it out, or set a window"),
+        (
+            {"chain": 2},
+            "chain is 2, but there are no windows. Leave it out, set a window, or use unroll='push_forward'",
+        ),
     ],
 )
 def test_what_is_for_windows_is_refused_without_them(given, said):
-    model = Rollout(Powers(), steps=8)
+    queries = Queries(chain=given.pop("chain", 1))
     with pytest.raises(ValueError, match=said):
-        data_objective(Recipe(**given), scales([0.0], [1.0], [False]), model, Queries())
+        data_objective(Recipe(**given), scales([0.0], [1.0], [False]), Rollout(Powers(), steps=8), queries)
 
 
 class Powers(Stepper):
@@ -252,7 +256,7 @@ def draw(monkeypatch, *, start, pushed):
 
 @pytest.mark.parametrize(
     ("pushed", "progress", "state"),
-    [(True, 1.0, 1.5**5), (True, torch.tensor(0.06), 1.5**5), (True, 0.05, 2.0**5), (False, 1.0, 2.0**5)],
+    [(True, 1.0, 1.5**5), (True, 0.06, 1.5**5), (True, 0.05, 2.0**5), (False, 1.0, 2.0**5)],
 )
 def test_the_gradient_of_a_push_forward_is_that_of_the_last_bundle(monkeypatch, pushed, progress, state):
     """A gradient through both bundles would be another."""
@@ -263,6 +267,23 @@ def test_the_gradient_of_a_push_forward_is_that_of_the_last_bundle(monkeypatch, 
     k = torch.arange(1, 6)
     slope = (2 * (state * 1.5**k - 2.0 ** (5 + k)) * state * k * 1.5 ** (k - 1)).mean()
     assert model.stepper.factor.grad.item() == pytest.approx(slope.item(), rel=1e-5)
+
+
+def test_bundles_are_chained_in_the_last_part_of_a_run(monkeypatch):
+    """Of what is chained, the gradient passes through all."""
+    draw(monkeypatch, start=0, pushed=False)
+    batch, asked = doubling_batch(frames=16), {}
+    for progress in (0.5, 0.7):
+        model = Rollout(Powers(), steps=15)
+        model.stepper.factor.data.fill_(1.5)
+        PushForward(mean_square, chain=3)(model, batch, progress).backward()
+        count = len(model.stepper.asked) - 1
+        k = torch.arange(1, 5 * count + 1)
+        slope = (2 * (1.5**k - 2.0**k) * k * 1.5 ** (k - 1)).mean()
+        assert model.stepper.factor.grad.item() == pytest.approx(slope.item(), rel=1e-5)
+        asked[progress] = count
+    assert asked == {0.5: 1, 0.7: 3}
+    assert PushForward(mean_square, chain=3).phases == (0.05, 0.6)
 
 
 def test_what_has_no_bundle_before_it_is_not_pushed(monkeypatch):
@@ -280,6 +301,14 @@ def test_a_bundle_must_fit_the_frames():
         data_objective(Recipe(unroll="push_forward"), scales([0.0], [1.0], [False]), model, Queries())
     with pytest.raises(ValueError, match="is for models that give one frame at a time; this one gives 5"):
         data_objective(Recipe(unroll="curriculum"), scales([0.0], [1.0], [False]), model, Queries())
+
+
+def test_a_chain_of_bundles_must_fit_the_frames():
+    model = Rollout(Powers(), steps=15)
+    with pytest.raises(
+        ValueError, match=r"needs 20 frames after the initial one.*; there are 15. Build the model with"
+    ):
+        data_objective(Recipe(unroll="push_forward"), scales([0.0], [1.0], [False]), model, Queries(chain=4))
 
 
 def test_a_push_forward_chooses_its_starts_itself():

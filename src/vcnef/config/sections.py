@@ -89,7 +89,8 @@ class DataSection(Section):
     pushes: int = 1
     """Through how many windows at most a state may have come from the model itself before it is trained on."""
     chain: int = 1
-    """So many windows in a row are learnt from in the last two fifths of a run; gradients pass through them."""
+    """So many windows in a row are learnt from in the last two fifths of a run, and gradients pass through them; with
+    unroll: push_forward, so many steps."""
     passes: int = 0
     """Passes per epoch from random frames, beside the one from the initial states: the paper's algorithm 1."""
     symmetries: tuple[Any, ...] | dict[str, Any] = ()
@@ -103,7 +104,7 @@ class DataSection(Section):
     truth is not seen, except by validation, which `valid: 0` leaves out."""
 
     def queries(self) -> Queries:
-        return Queries(self.times, self.random_starts, self.passes, self.at_start)
+        return Queries(self.times, self.random_starts, self.passes, self.at_start, chain=self.chain)
 
     @field_validator("symmetries", mode="before")
     @classmethod
@@ -131,8 +132,6 @@ class DataSection(Section):
             raise ValueError(f"window is {self.window:g}; expected a time above 0, 'auto' or 'direct'.")
         if self.pushes < 0:
             raise ValueError(f"pushes is {self.pushes}; expected 0 or more windows.")
-        if self.chain < 1:
-            raise ValueError(f"chain is {self.chain}; expected at least 1 window.")
         given = [name for name, default in ABOUT_WHOLE.items() if getattr(self, name) != default]
         if self.window != "direct" and given:
             raise ValueError(

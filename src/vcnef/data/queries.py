@@ -23,7 +23,7 @@ class Queries:
     `window`: every sample starts from a random frame and is asked at the `window` frames after it; with `pushes`, at
     those of so many windows before these, one after the other. They may lie before the first frame, which then stands
     for all frames before it: so what is learnt from begins anywhere, and is one window, or a `chain` of them. An epoch
-    has as many passes as a trajectory has windows.
+    has as many passes as a trajectory has windows. Models that step have a `chain` of steps.
     """
 
     times: int | None = None
@@ -54,8 +54,8 @@ class Queries:
             )
         if self.pushes < 0 or (self.pushes and not self.window):
             raise ValueError(f"pushes is {self.pushes} with window={self.window}; expected 0 or more, of windows.")
-        if self.chain < 1 or (self.chain > 1 and not self.window):
-            raise ValueError(f"chain is {self.chain} with window={self.window}; expected 1 or more, of windows.")
+        if self.chain < 1:
+            raise ValueError(f"chain is {self.chain}; expected 1 or more windows.")
 
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""

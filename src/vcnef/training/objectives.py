@@ -81,7 +81,7 @@ def data_objective(
             error, queries.window, queries.pushes, even,
             chain=queries.chain, semigroup=recipe.semigroup, noise=recipe.input_noise,
         )  # fmt: skip
-    _check_windows(recipe)
+    _check_windows(recipe, queries)
     if recipe.unroll == "full":
         follows = isinstance(model, Rollout) and queries.consecutive
         if follows:
@@ -92,14 +92,19 @@ def data_objective(
     check_unrolling(model, recipe.unroll, queries)
     ways = {
         "curriculum": partial(Curriculum, noise=recipe.input_noise),
-        "push_forward": PushForward,
+        "push_forward": partial(PushForward, chain=queries.chain),
         "two_stage": TwoStages,
     }
     return ways[recipe.unroll](error)
 
 
-def _check_windows(recipe: Recipe) -> None:
+def _check_windows(recipe: Recipe, queries: Queries) -> None:
     """Whether a recipe without windows has what is for them."""
+    if queries.chain > 1 and recipe.unroll != "push_forward":
+        raise ValueError(
+            f"chain is {queries.chain}, but there are no windows. Leave it out, set a window, or use "
+            "unroll='push_forward' for a model that steps."
+        )
     if recipe.semigroup:
         raise ValueError(f"semigroup is {recipe.semigroup:g}, but there are no windows. Leave it out, or set a window.")
     if recipe.input_noise and recipe.unroll != "curriculum":

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import tanh
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.data import Batch, Queries
@@ -36,7 +36,7 @@ class Unrolled:
     error: Error
     static = True
 
-    def __call__(self, model: Rollout, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
+    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
         start = model.encode(batch.u0, batch.grid, batch.params if model.params else None)
         return self.error(model.unroll(start, batch.u.shape[1])[:, 1:], batch.u)
 
@@ -83,28 +83,47 @@ class PushForward:
     original leaves out although prediction starts from it. Of the others half are pushed, each sample by a draw of its
     own; the original draws for whole batches, which would launch other kernels from step to step. A sample costs two
     steps here, not a trajectory: a run wants as many times more epochs as there are frames.
+
+    chain: so many steps in a row are learnt from in the last part of a run, and the gradient passes through all.
     """
 
     error: Error
+    chain: int = 1
     warm_up: float = 0.05
     """Part of the run in which all inputs are true frames: one of 20 epochs."""
+    chained_from: float = 0.6
+    """Part of the run before steps are chained."""
     static = True
 
-    def __call__(self, model: Rollout, batch: Batch, progress: float | Tensor) -> Float[Tensor, ""]:
+    @property
+    def phases(self) -> tuple[float, ...]:
+        """The parts of the run after which another number of steps is made."""
+        return (self.warm_up, self.chained_from) if self.chain > 1 else (self.warm_up,)
+
+    def __call__(self, model: Rollout, batch: Batch, progress: float) -> Float[Tensor, ""]:
         frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
         params = batch.params if model.params else None
         stepper, bundle = model.stepper, model.stepper.frames
+        count = self.chain if progress > self.chained_from else 1
         rows = torch.arange(len(batch), device=frames.device)
-        start = torch.randint(frames.shape[1] - bundle, rows.shape, device=frames.device)
-        before = (start - bundle).clamp(min=0)
-        with torch.no_grad():
-            given = stepper.advance(frames[rows, before], batch.grid, params, (before / model.steps).to(frames))[:, -1]
-        drawn = torch.rand(rows.shape, device=frames.device) < 0.5
-        pushed = drawn & (start >= bundle) & (progress > self.warm_up)
-        state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[rows, start])
-        pred = stepper.advance(state, batch.grid, params, (start / model.steps).to(frames))
-        truth = frames[rows[:, None], start[:, None] + torch.arange(1, bundle + 1, device=frames.device)]
-        return self.error(pred, truth)
+        start = torch.randint(frames.shape[1] - count * bundle, rows.shape, device=frames.device)
+
+        def advance(state: Float[Tensor, "b *x c"], first: Int[Tensor, " b"]) -> Float[Tensor, "b k *x c"]:
+            return stepper.advance(state, batch.grid, params, (first / model.steps).to(frames))
+
+        state = frames[rows, start]
+        if progress > self.warm_up:
+            before = (start - bundle).clamp(min=0)
+            with torch.no_grad():
+                given = advance(frames[rows, before], before)[:, -1]
+            pushed = (torch.rand(rows.shape, device=frames.device) < 0.5) & (start >= bundle)
+            state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, state)
+        answers = []
+        for number in range(count):
+            answers.append(advance(state, start + number * bundle))
+            state = answers[-1][:, -1]
+        truth = frames[rows[:, None], start[:, None] + torch.arange(1, count * bundle + 1, device=frames.device)]
+        return self.error(torch.cat(answers, dim=1), truth)
 
 
 def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> None:
@@ -121,10 +140,11 @@ def check_unrolling(model: TrajectoryModel, unroll: str, queries: Queries) -> No
             f"unroll='curriculum' is for models that give one frame at a time; this one gives {model.stepper.frames}. "
             "Use unroll='full' or 'push_forward'."
         )
-    if unroll == "push_forward" and model.stepper.frames > model.steps:
+    if unroll == "push_forward" and queries.chain * model.stepper.frames > model.steps:
         raise ValueError(
-            f"unroll='push_forward' needs {model.stepper.frames} frames after the initial one, as many as this model "
-            f"gives at once; there are {model.steps}. Build the model with smaller bundles, or use unroll='full'."
+            f"unroll='push_forward' needs {queries.chain * model.stepper.frames} frames after the initial one, as many "
+            f"as this model gives at once, times a chain of {queries.chain}; there are {model.steps}. Build the model "
+            "with smaller bundles, shorten the chain, or use unroll='full'."
         )
     if unroll == "push_forward" and queries.passes:
         raise ValueError(
