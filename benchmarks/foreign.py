@@ -9,7 +9,7 @@ and "neuralop" are, which is neuraloperator's FNO and needs that library. Each o
 `RATES`, for as many minutes as vcnef is given once, and the one with the smallest error on valid is judged. All have
 the same trajectories, the same validation, averaged weights and a cosine schedule. On a CPU a run is a process with one
 thread; `--together` runs as many side by side. nRMSE is over all frames after the first, on trajectories that nobody
-has seen.
+has seen. Settings after a model's name make another one: `--models vcnef "vcnef modes=32 pushes=2" "fno chain=4"`.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import torch
 import foreign_models
 import vcnef
 from foreign_problems import PROBLEMS, Data, make
+from vcnef.config.settings import parse_setting
 
 TEST_SHARE = 0.1
 """Of the trajectories, drawn by a seed of their own, which neither trains nor chooses weights."""
@@ -72,7 +73,20 @@ def parts(data: Data) -> tuple[dict[str, Any], dict[str, Any]]:
     return learnt, asked
 
 
-def options(model: str, data: Data, rate: float | None) -> dict[str, Any]:
+def options(asked: str, data: Data, rate: float | None) -> dict[str, Any]:
+    model, settings = read(asked)
+    return recipe(model, data, rate) | settings
+
+
+def read(asked: str) -> tuple[str, dict[str, Any]]:
+    """A model's name, and the settings after it."""
+    model, *settings = asked.split()
+    if model not in RATES:
+        raise ValueError(f"The model is {model!r}; expected one of {', '.join(RATES)}.")
+    return model, dict(map(parse_setting, settings))
+
+
+def recipe(model: str, data: Data, rate: float | None) -> dict[str, Any]:
     if model in ("vcnef", "direct"):
         return {"window": "direct"} if model == "direct" else {}
     ndim = data.u.ndim - 3
@@ -154,7 +168,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     known = [model for model in RATES if model != "neuralop" or foreign_models.INSTALLED]
-    parser.add_argument("--models", nargs="+", choices=RATES, default=known)
+    parser.add_argument("--models", nargs="+", default=known)
     parser.add_argument("--minutes", type=float, default=3.0)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--device", choices=DEVICES, default="cpu")
@@ -164,7 +178,7 @@ def main() -> None:
 
     jobs = []
     for problem, model, seed in product(asked.problems, asked.models, asked.seeds):
-        jobs += [(problem, model, rate, seed, asked.minutes, asked.device) for rate in RATES[model]]
+        jobs += [(problem, model, rate, seed, asked.minutes, asked.device) for rate in RATES[read(model)[0]]]
     found = []
     with ProcessPoolExecutor(asked.together, mp_context=multiprocessing.get_context("spawn")) as pool:
         for each in pool.map(run, *zip(*jobs, strict=True)):

@@ -25,6 +25,15 @@ def test_a_run_says_what_was_done(small, problem, model):
     assert (found["window"] is None) == (model == "fno")
 
 
+def test_settings_follow_the_name_of_a_model():
+    data = foreign_problems.make("kdv", samples=4)
+    assert foreign.options("vcnef modes=8 patches=[2]", data, None) == {"modes": 8, "patches": [2]}
+    tuned = foreign.options("fno chain=4", data, 1e-3)
+    assert (tuned["model"], tuned["chain"], tuned["learning_rate"], tuned["unroll"]) == ("fno", 4, 1e-3, "push_forward")
+    with pytest.raises(ValueError, match="The model is 'cnn'; expected one of vcnef, direct, fno"):
+        foreign.read("cnn width=3")
+
+
 def test_the_step_of_a_library_adds_the_change_and_sees_parameters():
     class Change(torch.nn.Module):
         """Of the field, its parameter times itself."""
