@@ -107,6 +107,8 @@ def nrmse(found: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
 def run(problem: str, model: str, rate: float | None, seed: int, minutes: float, device: str) -> dict[str, Any]:
     if device == "cpu":
         torch.set_num_threads(1)
+    if read(model)[0] == "neuralop":
+        foreign_models.register()
     data = make(problem, device=device)
     learnt, asked = parts(data)
     u, given = learnt.pop("u"), options(model, data, rate)

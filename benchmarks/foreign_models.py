@@ -2,7 +2,7 @@
 
     pip install neuraloperator
 
-`import foreign_models` adds "neuralop" to the models of the registry.
+`register()` adds "neuralop" to the models of the registry, in the process that trains or loads it.
 """
 
 from __future__ import annotations
@@ -71,4 +71,6 @@ def neuralop(
     return Rollout(LibraryStep(ndim, channels, params, network), steps)
 
 
-MODELS["neuralop"] = neuralop
+def register() -> None:
+    """Make the model known by the name "neuralop"."""
+    MODELS["neuralop"] = neuralop
