@@ -1,11 +1,13 @@
 """The loss on windows: true and pushed starts, and a flow map that learns from them."""
 
+import math
+
 import pytest
 import torch
 from torch import nn
 
 import vcnef
-from vcnef.data import Batches, Queries, Scaling
+from vcnef.data import Batch, Batches, Queries, Scaling
 from vcnef.models.interface import TrajectoryModel
 from vcnef.training.losses import mean_square
 from vcnef.training.windows import Windows
@@ -60,12 +62,28 @@ def test_starts_are_pushed_after_the_warm_up_and_without_a_gradient():
     assert torch.equal(state, true_starts)
     loss(model, batch, 0.5)
     assert [has_gradient for _, _, has_gradient in model.asked[1:]] == [False, True]
+    assert [len(state) for state, _, _ in model.asked[1:]] == [32, 64]
     pushed = (model.asked[-1][0] != true_starts).flatten(1).any(dim=1)
     assert 0.2 < pushed.float().mean() < 0.8
     # Where the first frame cuts the window before short, the start is a true state.
     cut = batch.t[:, 1] < 0.19
     assert cut.any()
     assert not pushed[cut].any()
+
+
+@pytest.mark.parametrize(("samples", "pushes"), [(1, 1), (3, 1), (3, 2), (9, 2)])
+def test_equal_parts_of_small_batches_come_through_each_number_of_windows(samples, pushes):
+    """Of a model that doubles in a window, where the data are at rest: a start says how often it was pushed."""
+    torch.manual_seed(0)
+    frames = torch.ones(samples, pushes + 2, 4, 1)
+    t = torch.arange(1, pushes + 2).float().expand(samples, -1)
+    batch = Batch(frames[:, 0], torch.rand(4, 1), t, torch.zeros(samples, 0), frames[:, 1:])
+    loss, model = Windows(mean_square, 1, pushes, even=True), Growth(math.log(2.0))
+    for _ in range(400):
+        loss(model, batch, 0.5)
+    starts = torch.cat([state[:, 0, 0] for state, _, has_gradient in model.asked if has_gradient])
+    counts = starts.log2().round().long().bincount() / len(starts)
+    torch.testing.assert_close(counts, torch.full((pushes + 1,), 1 / (pushes + 1)), rtol=0.0, atol=0.1)
 
 
 @pytest.mark.parametrize("times", [None, [0.0, 0.1, 0.3, 0.35, 0.6, 0.7, 1.0]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 
 import torch
 from jaxtyping import Float
@@ -21,8 +22,8 @@ FlowMap = Callable[[Tensor, Tensor], Tensor]
 class Windows:
     """error(φ_τ(ũ), u(t + τ)) over the frames t + τ of a window, which begins with a true state or one of the model's.
 
-    ũ is u(t), or what the model makes of u(t − j w) in j windows of length w: how many, up to `pushes`, is drawn for
-    each sample. A model that has only seen true states goes astray where its own errors lead it (push-forward, as in
+    ũ is u(t), or what the model makes of u(t − j w) in j windows of length w, with j from 0 to `pushes` for equal parts
+    of a batch. A model that has only seen true states goes astray where its own errors lead it (push-forward, as in
     Brandstetter et al., 2022). A batch holds all these windows in a row; where they begin before the first frame, that
     stands in its place, and nothing is pushed.
 
@@ -80,18 +81,28 @@ class Windows:
     def _pushed(
         self, flow: FlowMap, frames: Float[Tensor, "b k *x c"], clock: Float[Tensor, "b k"]
     ) -> Float[Tensor, "b *x c"]:
-        """The state that is learnt from; all windows before it launch the same kernels for any draw."""
-        count = torch.randint(self.pushes + 1, (len(clock),), device=clock.device)
+        """The states that are learnt from: the first rows of a batch are pushed through one window after the other.
+
+        In each of them more rows join, so that none is computed that is not used, and every step launches the same
+        kernels.
+        """
         whole = clock[:, -1:] - clock[:, -1 - self.window, None]
-        state = frames[:, 0]
+        state = frames[:, self.pushes * self.window].clone()
         for number in range(self.pushes):
             begin, end = number * self.window, (number + 1) * self.window
-            length = clock[:, end : end + 1] - clock[:, begin : begin + 1]
-            given = flow(state, whole if self.even else length)[:, 0].to(state.dtype)
+            share = len(state) * (number + 1) / (self.pushes + 1)
+            rows = slice(ceil(share))
+            length = clock[rows, end : end + 1] - clock[rows, begin : begin + 1]
+            before = frames[rows, begin].clone()
+            joined = ceil(len(state) * number / (self.pushes + 1))
+            before[:joined] = state[:joined]
+            given = flow(before, whole[rows] if self.even else length)[:, 0].to(state.dtype)
             # Frames before the first one are that one: a window there is shorter than the others, or nothing.
-            there = length > 0.99 * whole if self.even else length > 0
-            pushed = there[:, 0] & (number >= self.pushes - count)
-            state = torch.where(pushed.view(-1, *[1] * (given.ndim - 1)), given, frames[:, end])
+            there = length > 0.99 * whole[rows] if self.even else length > 0
+            # Where the rows are not a whole number, the last one counts in part: it matters to small batches.
+            drawn = torch.rand(len(given), device=given.device) < share / len(given)
+            pushed = (there[:, 0] & drawn).view(-1, *[1] * (given.ndim - 1))
+            state[rows] = torch.where(pushed, given, frames[rows, end])
         return state
 
     def _in_two(
