@@ -1,10 +1,13 @@
 """The public surface: stable names, importable one by one, in wheels as in a checkout."""
 
+import re
 import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 import vcnef
 
@@ -30,3 +33,16 @@ def test_the_package_runs_as_the_command(monkeypatch, capsys):
         runpy.run_module("vcnef", run_name="__main__")
     assert stop.value.code == 0
     assert "burgers/vcnef" in capsys.readouterr().out
+
+
+def test_the_citation_has_this_version():
+    citation = Path(__file__).parent.parent / "CITATION.cff"
+    assert yaml.safe_load(citation.read_text())["version"] == vcnef.__version__
+
+
+def test_continuous_integration_runs_commands_that_there_are():
+    root = Path(__file__).parent.parent
+    targets = re.findall(r"^(\w+):", (root / "Makefile").read_text(), flags=re.MULTILINE)
+    for workflow in (root / ".github" / "workflows").glob("*.yml"):
+        for target in re.findall(r"make (\w+)", workflow.read_text()):
+            assert target in targets, f"{workflow.name} runs make {target}"
