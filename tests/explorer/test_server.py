@@ -184,6 +184,35 @@ def test_a_port_that_is_taken(surrogates):
 
 
 def test_the_given_host_is_answered(surrogates):
-    with ExplorerServer(Workbench(surrogates), "0.0.0.0", 0) as server:
-        assert server.hosts == {"localhost", "127.0.0.1", "::1", "0.0.0.0"}
-        assert server.url == f"http://0.0.0.0:{server.server_address[1]}/"
+    with ExplorerServer(Workbench(surrogates), "127.0.0.2", 0) as server:
+        assert server.hosts == {"localhost", "127.0.0.1", "::1", "127.0.0.2"}
+        assert server.url == f"http://127.0.0.2:{server.server_address[1]}/"
+
+
+def test_the_whole_machine_answers_to_names_that_are_allowed(client, surrogates):
+    with ExplorerServer(Workbench(surrogates), "0.0.0.0", 0, allow=["Lab.example"]) as server:
+        assert server.hosts == {"localhost", "127.0.0.1", "::1", "lab.example"}
+        assert server.url == f"http://localhost:{server.server_address[1]}/"
+        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        client = type(client)(server)
+        assert client.request("GET", "/api/models", Host="lab.example:80")[0] == 200
+        status, _, content = client.request("GET", "/api/models", Host="other.example")
+        assert (status, "start it with --allow-host" in json.loads(content)["error"]) == (403, True)
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Host: localhost\r\nHost: localhost\r\nContent-Length: 2",
+        "Host: localhost\r\nContent-Length: 2\r\nContent-Length: 2",
+        "Host: localhost\r\nContent-Length: 2\r\nTransfer-Encoding: chunked",
+    ],
+)
+def test_a_request_that_can_be_read_in_two_ways_is_refused(client, headers):
+    with socket.create_connection(("127.0.0.1", client.port), timeout=10) as connection:
+        connection.sendall(f"POST /api/predict HTTP/1.1\r\n{headers}\r\n\r\n{{}}".encode())
+        reply = http.client.HTTPResponse(connection)
+        reply.begin()
+        assert reply.status == 400
+        assert "Send each header once" in json.loads(reply.read())["error"]

@@ -141,3 +141,16 @@ def test_parameters_begin_among_those_of_training(surrogates, trained, start):
     assert kappa["start"] == start
     answer = bench.predict(bench.read({"params": {"kappa": kappa["start"]}, "points": 8, "times": 2}))
     assert not [words for words in answer.warnings if "kappa" in words]
+
+
+def test_a_forgotten_prediction_is_computed_in_its_turn(surrogates, monkeypatch):
+    """And takes nobody's: the page has asked something newer meanwhile."""
+    bench = Workbench({"burgers": surrogates["burgers"]})
+    ask = bench.read({"params": {"nu": 0.1}, "points": 8, "times": 2})
+    pages = []
+    take = bench._predicting.take
+    monkeypatch.setattr(bench._predicting, "take", lambda page: pages.append(page) or take(page))
+    bench.shown(ask)
+    bench.shown(ask)
+    assert len(pages) == 1
+    assert pages[0] != ask.page

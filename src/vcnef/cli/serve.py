@@ -24,6 +24,10 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="Name or address to serve at; by default only this machine.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to serve at; 0 takes a free one.")] = 8765,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name by which browsers may reach it, e.g. that of this machine; can be repeated."),
+    ] = None,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     device: Device = None,
 ) -> None:
@@ -37,6 +41,7 @@ def serve(
     from vcnef.cli._reports import name_runs
     from vcnef.cli._surrogates import load_surrogate
     from vcnef.explorer import ExplorerServer, Workbench
+    from vcnef.explorer.server import EVERYWHERE, LOCAL
     from vcnef.packaged import list_packaged
 
     # The solver goes on in a thread of its own: it gets a core, or the two would wait for each other.
@@ -44,8 +49,12 @@ def serve(
     folders = list(dict.fromkeys(runs or map(Path, list_packaged())))
     named = zip(name_runs(folders), folders, strict=True)
     workbench = Workbench({name: load_surrogate(run, device) for name, run in named})
-    with ExplorerServer(workbench, host, port) as server:
+    with ExplorerServer(workbench, host, port, allow_host or ()) as server:
         typer.echo(f"Explorer of {', '.join(workbench.names)} at {server.url} (Ctrl+C stops it).")
+        if server.hosts != LOCAL:
+            typer.echo(f"It answers to {', '.join(sorted(server.hosts))}.")
+        elif host in EVERYWHERE:
+            typer.echo("It answers to localhost alone. Give the name that others reach it by with --allow-host.")
         if open_page:
             webbrowser.open(server.url)
         with suppress(KeyboardInterrupt):

@@ -7,7 +7,7 @@ import json
 import math
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -46,27 +46,36 @@ HEADERS = MappingProxyType(
     }
 )
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+EVERYWHERE = frozenset({"0.0.0.0", "::"})
+"""Addresses that stand for all of a machine, and are no name of it."""
 BODY_LIMIT = 2**20
 JSON = "application/json"
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Serves a workbench at `host` and `port` (0: any free one); `url` is where."""
+    """Serves a workbench at `host` and `port` (0: any free one); `url` is where.
+
+    Only questions that are addressed to one of `hosts` are answered: `host`, the names of this machine for itself, and
+    `allow`. A page of another site may reach this port, but not under one of these names.
+    """
 
     daemon_threads = True
     request_queue_size = 128  # connections that wait to be taken; the rest are reset, and the default is 5
 
-    def __init__(self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765) -> None:
+    def __init__(
+        self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765, allow: Sequence[str] = ()
+    ) -> None:
         self.workbench, self.answering = workbench, Answering()
-        self.hosts = LOCAL | {host.lower().strip("[]")}
+        address = host.lower().strip("[]")
+        self.hosts = LOCAL | {name.lower().strip("[]") for name in (address, *allow)} - EVERYWHERE
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            super().__init__((host.strip("[]"), port), _Handler)
+            super().__init__((address, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = str(error).rstrip(".")
             raise OSError(f"Cannot serve at {host}:{port}: {reason}. Choose another --port or --host.") from None
-        named = f"[{host.strip('[]')}]" if ":" in host else host
-        self.url = f"http://{named}:{self.server_address[1]}/"
+        named = "localhost" if address in EVERYWHERE else address
+        self.url = f"http://{f'[{named}]' if ':' in named else named}:{self.server_address[1]}/"
 
     def server_bind(self) -> None:
         # Not HTTPServer's, which asks the network for this machine's name.
@@ -137,6 +146,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_sender(self) -> None:
         """Other sites' pages may reach a local port under their own name; they are told nothing."""
+        if self._is_ambiguous():
+            self.close_connection = True
+            raise _RefusedError(400, "The request says twice to whom it goes or where it ends. Send each header once.")
         senders = [f"//{self.headers.get('Host', '')}"]
         if "Origin" in self.headers:
             senders.append(self.headers["Origin"])
@@ -144,8 +156,15 @@ class _Handler(BaseHTTPRequestHandler):
             if _host(sender) not in self.server.hosts:
                 self.close_connection = True
                 raise _RefusedError(
-                    403, "This address is not the explorer's; open it under the one it was started with."
+                    403,
+                    "This address is not the explorer's. Open it under the one it was started with, or start it with "
+                    "--allow-host and this name.",
                 )
+
+    def _is_ambiguous(self) -> bool:
+        """Whether a proxy in between could read the request in another way than this server."""
+        repeated = any(len(self.headers.get_all(name, [])) > 1 for name in ("Host", "Content-Length"))
+        return repeated or "Transfer-Encoding" in self.headers
 
     def _get(self) -> tuple[int, str, bytes]:
         path = self.path.split("?")[0]

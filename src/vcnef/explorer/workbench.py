@@ -87,8 +87,16 @@ class Workbench:
         return {"by_time": by_time.mean("t c").tolist(), "mean": later.mean("c").tolist()}
 
     def shown(self, ask: Ask) -> tuple[Answer, Answer | None]:
-        """The prediction, and the solution where it has been computed; not through the queue, as it is known mostly."""
-        return self._predicted(ask), self._solutions.get(ask.key())
+        """The prediction, and the solution where it has been computed.
+
+        A prediction that is not remembered any more is computed in its turn, in a line of its own: the page's newest
+        question may be another one by now.
+        """
+        predicted = self._predictions.get(ask.key())
+        if predicted is None:
+            with self._predicting.take(f"{ask.page}, again"):
+                predicted = self._predicted(ask)
+        return predicted, self._solutions.get(ask.key())
 
     def problem(self, ask: Ask) -> Problem:
         return self.surrogates[ask.model].problem
