@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,19 @@ def replacing(path: Path) -> Iterator[Path]:
         draft(path).replace(path)
     finally:
         draft(path).unlink(missing_ok=True)
+
+
+def check_room(path: Path, size: int) -> None:
+    """Raise an `OSError` unless a file of so many bytes can be written: HDF5 ends the process where it cannot."""
+    try:
+        if not hasattr(os, "posix_fallocate"):
+            if shutil.disk_usage(path.parent).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return
+        with path.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, max(size, 1))
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

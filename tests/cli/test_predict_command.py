@@ -1,6 +1,7 @@
 """`vcnef predict` from every kind of file to every kind of file, and what it says when something is wrong."""
 
 import json
+import resource
 
 import h5py
 import numpy as np
@@ -293,3 +294,20 @@ def test_the_input_is_not_written_over(vcnef, model, tmp_path):
     assert code != 0
     assert "is both --input and --out. Write the prediction to another file." in err
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("suffix", ["nc", "npz", "hdf5", "npy"])
+def test_a_file_that_finds_no_room_is_one_sentence(vcnef, model, tmp_path, suffix):
+    """Files may not grow beyond a limit, as they may not on a full disk: HDF5 would end the process."""
+    np.save(tmp_path / "ic.npy", U0)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**15, before[1]))
+    try:
+        out = tmp_path / f"answer.{suffix}"
+        given = ("--input", tmp_path / "ic.npy", "--param", "nu=0.01", "--times", "0:1:1001", "--device", "cpu")
+        code, _, err = vcnef("predict", model, *given, "--out", out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert code == 2
+    assert err == f"Could not write {out}: File too large. Choose another place with --out.\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["ic.npy"]

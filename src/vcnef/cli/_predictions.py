@@ -11,8 +11,9 @@ import numpy as np
 
 from vcnef.cli._outputs import cannot_write, check_place
 from vcnef.data.labelled import CHANNEL, POINT, TIME
+from vcnef.data.save import HEAD, SAVERS
 from vcnef.problem import SPACE, Problem
-from vcnef.whole import replacing
+from vcnef.whole import check_room, replacing
 
 if TYPE_CHECKING:
     import xarray
@@ -57,10 +58,12 @@ def _write_netcdf(path: Path, u: xarray.DataArray, problem: Problem) -> None:
             dataset[channel].attrs["units"] = unit
     box = np.array(problem.domain, dtype=np.float64).ravel()
     described = dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box)
+    check_room(path, described.nbytes + HEAD)
     described.to_netcdf(path, engine="h5netcdf")
 
 
 def _write_npy(path: Path, u: xarray.DataArray, problem: Problem) -> None:
+    check_room(path, u.nbytes)  # NumPy would only say how many bytes it has written
     np.save(path, u.values)
 
 
@@ -77,7 +80,8 @@ def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> No
     columns = [np.asarray(u[name].values) for name in problem.parameters]
     params = torch.from_numpy(np.stack(columns, axis=1)) if columns else torch.zeros(len(u), 0)
     t = torch.from_numpy(np.array(u[TIME].values, dtype="f4"))
-    Trajectories(torch.from_numpy(u.values), t, grid, params, replace(problem, ranges={})).save(path)
+    data = Trajectories(torch.from_numpy(u.values), t, grid, params, replace(problem, ranges={}))
+    SAVERS[path.suffix](data, path)
 
 
 WRITERS: dict[str, Callable[[Path, xarray.DataArray, Problem], None]] = {

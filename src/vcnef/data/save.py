@@ -11,10 +11,13 @@ import numpy as np
 from vcnef.data.notes import lasting_attributes, origin, write_note
 from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.grid import axes, is_scattered
-from vcnef.whole import naming, replacing
+from vcnef.whole import check_room, naming, replacing
 
 if TYPE_CHECKING:
     from vcnef.data.trajectories import Trajectories
+
+HEAD = 2**16
+"""Bytes of an HDF5 file beside its fields, or more."""
 
 
 def save(data: Trajectories, path: Path) -> Path:
@@ -36,6 +39,7 @@ def save_hdf5(data: Trajectories, path: Path) -> None:
 
     if len(data.t) < 2:
         raise ValueError("An HDF5 file cannot hold one time alone; its layout needs two or more. Save as .npz.")
+    check_room(path, data.u.nbytes + HEAD)
     lines = [line.cpu().numpy() for line in axes(data.grid)]
     attributes = lasting_attributes(data)
     recipe = attributes.pop("recipe", None)
@@ -47,7 +51,9 @@ def save_hdf5(data: Trajectories, path: Path) -> None:
 
 
 def save_netcdf(data: Trajectories, path: Path) -> None:
-    data.to_xarray().to_netcdf(path, engine="h5netcdf")
+    dataset = data.to_xarray()
+    check_room(path, dataset.nbytes + HEAD)
+    dataset.to_netcdf(path, engine="h5netcdf")
 
 
 def save_npz(data: Trajectories, path: Path) -> None:
