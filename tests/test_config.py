@@ -165,6 +165,8 @@ def test_what_is_said_of_a_wrong_setting(setting, message):
         ("train: 3\n", "train is 3; expected keys with values (epochs, minutes, "),
         ("train: {epochs: 3\n", "is not valid YAML ("),
         ("train:\n  epochs: 3\ntrain:\n  batch: 4\n", "is not valid YAML (train stands there twice in"),
+        ("train: &a {epochs: 3}\ndata: *a\n", "is not valid YAML (*a is an alias; write the value out in"),
+        ("train: " + "[" * 5000, "is not valid YAML (it is nested too deeply). Repair it"),
         ("train:\n  epochs: 3\n  batch: 4\n  epochs: 5\n", "epochs stands there twice in"),
     ],
 )

@@ -12,6 +12,7 @@ import yaml
 from pydantic import ValidationError, model_validator
 
 from vcnef.config.checking import check_keys, sentence
+from vcnef.config.plain_yaml import read_yaml
 from vcnef.config.sections import SECTIONS, DataSection, ModelSection, Section
 from vcnef.config.settings import flatten, parse_setting, place_of
 from vcnef.data import Queries, Shift
@@ -52,10 +53,9 @@ class Config(Section):
         elif not path.is_file():
             raise FileNotFoundError(f"There is no file {path}. Give the path of a YAML file or a preset's name.")
         try:
-            values = yaml.load(path.read_text(encoding="utf-8"), Loader=_EachKeyOnce)
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            reason = " ".join(str(error).split())
-            raise ValueError(f"{path} is not valid YAML ({reason}). Repair it, or start from a preset.") from None
+            values = read_yaml(path.read_text(encoding="utf-8"))
+        except ValueError as error:  # one of its encoding, too
+            raise ValueError(f"{path} is not valid YAML ({error}). Repair it, or start from a preset.") from None
         return cls.parse({} if values is None else values)
 
     @classmethod
@@ -134,15 +134,3 @@ class Config(Section):
 
     def _shifts_finely(self) -> bool:
         return self.data.random_phases and any(isinstance(each, Shift) for each in self.data.read_symmetries())
-
-
-class _EachKeyOnce(yaml.SafeLoader):
-    """Plain YAML, in which a second section of the same name would replace the first one unseen."""
-
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        node = super().compose_mapping_node(anchor)
-        keys = [key.value for key, _ in node.value]
-        for place, (key, _) in enumerate(node.value):
-            if key.value in keys[:place]:
-                raise yaml.MarkedYAMLError(problem=f"{key.value} stands there twice", problem_mark=key.start_mark)
-        return node

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-import yaml
-
+from vcnef.config.plain_yaml import read_yaml
 from vcnef.config.sections import SECTIONS
 from vcnef.models.registry import MODELS, option_names
 
@@ -22,8 +21,8 @@ def parse_setting(setting: str) -> tuple[str, Any]:
         raise ValueError(f"{setting!r} is not understood; write name=value, e.g. train.epochs=50.")
     is_list = "," in text and text[0] not in "[{\"'"
     try:
-        value = yaml.safe_load(f"[{text}]" if is_list else text)
-    except yaml.YAMLError:
+        value = read_yaml(f"[{text}]" if is_list else text)
+    except ValueError:
         raise ValueError(f"{setting!r} has no readable value; quote texts, write lists as 4,16.") from None
     if value == {} and name in GROUPS:
         raise ValueError(f"{setting!r} changes nothing; write the values that are to change, e.g. train.epochs=50.")
