@@ -7,17 +7,30 @@ from pathlib import Path
 
 from vcnef.whole import draft
 
+FILES_OF_A_RUN = ("config.yaml", "log.jsonl", "state.pt", "model/config.json", "model/model.safetensors")
+
 
 def check_place(path: Path, option: str) -> None:
     """Whether a file of this name can be written; its folder is made if need be."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; expected a file. Name a file inside it with {option}.")
+    if path.is_file() and _is_of_a_run(path.resolve()):
+        raise ValueError(f"{path} is a part of that run, which could not be used any more. Choose another {option}.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft(path).touch()
         draft(path).unlink()
     except OSError as error:
         raise cannot_write(path, error, option) from None
+
+
+def _is_of_a_run(path: Path) -> bool:
+    """Whether a run or a model cannot do without this file."""
+    for name in FILES_OF_A_RUN:
+        folder = path.parents[len(Path(name).parts) - 1]
+        if path == folder / name and (folder / "model").is_dir():
+            return True
+    return False
 
 
 def check_apart(path: Path, option: str, what: str, **given: Iterable[Path]) -> None:
