@@ -11,7 +11,6 @@ from matplotlib.image import imread
 
 from vcnef.report import Picture, RunRecord, build_report, drawings
 from vcnef.report.drawings import label, png
-from vcnef.report.html import element, join
 from vcnef.report.numbers import change
 
 SECTIONS = [
@@ -300,13 +299,6 @@ def test_an_evaluation_without_super_resolution_parameters_and_times(read_page, 
 def test_no_run_is_an_error():
     with pytest.raises(ValueError, match=r"There is no run to report on: got none, expected at least one\. Give"):
         build_report([])
-
-
-def test_elements():
-    assert element("p", "a < b", element("b", "c"), class_="x", id=None) == '<p class="x">a &lt; b<b>c</b></p>'
-    assert element("img", alt='"&"') == '<img alt="&quot;&amp;&quot;">'
-    assert element("details", open=True) == "<details open></details>"
-    assert join("<", element("i")) == "&lt;<i></i>"
 
 
 def test_names_in_figures_and_changes():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from vcnef.report.html import Html, element, join
+from vcnef.report.blocks import Cell
 from vcnef.report.record import RunRecord, dig
 from vcnef.spelling import spell_error
 
@@ -39,7 +40,9 @@ def short(value: int | float) -> str:
 
 
 def change(value: int | float | None) -> str:
-    return NONE if value is None or not isfinite(value) else f"{100 * value:+.1f} %".replace("-0.0", "+0.0")
+    if value is None or not isfinite(value):
+        return NONE
+    return f"{100 * value:+.1f} %".replace("-0.0", "+0.0")
 
 
 def score(scores: Any, part: str, name: str, at: int | None = None) -> int | float | str | None:
@@ -47,20 +50,24 @@ def score(scores: Any, part: str, name: str, at: int | None = None) -> int | flo
 
     Null is what is not finite. Where the RMSE is, all targets are zero or constant, and the metric is undefined.
     """
-    value, size = (_pick(dig(scores, part, each), at) for each in (name, "rmse"))
-    known = value is not None or name not in (dig(scores, part) or {})
-    return value if known else "undefined" if finite(size) else "not finite"
+    value = _pick(dig(scores, part, name), at)
+    if value is not None or name not in (dig(scores, part) or {}):
+        return value
+    size = _pick(dig(scores, part, "rmse"), at)
+    return "undefined" if finite(size) else "not finite"
 
 
 def _pick(values: Any, at: int | None) -> Any:
     return values if at is None or values is None else values[at]
 
 
-def shown(value: Any, spell: Spell = spell_error) -> Html:
-    """A number as text, and exactly, for those who copy it; words as they are."""
+def shown(value: Any, spell: Spell = spell_error, behind: str = "") -> Cell:
+    """Return a number as text, with the exact one for those who copy it; words as they are."""
     if not isinstance(value, int | float):
-        return join(value or NONE)
-    return element("data", spell(value), value=repr(value)) if isfinite(value) else join("not finite")
+        return Cell(value or NONE, behind=behind)
+    if not isfinite(value):
+        return Cell("not finite", behind=behind)
+    return Cell(spell(value), exact=repr(value), behind=behind)
 
 
 def finite(value: Any) -> bool:
@@ -69,23 +76,28 @@ def finite(value: Any) -> bool:
 
 def row_of(
     values: Sequence[Any], spell: Spell = spell_error, *, best: Callable[..., int | float] | None = min
-) -> list[Html]:
-    """A cell for each run; where several have a number, the best is marked."""
+) -> list[Cell]:
+    """Return a cell for each run; where several have a number, the best is marked."""
     numbers = [value for value in values if finite(value)]
-    winner = best(numbers) if best and len(numbers) > 1 else None
     cells = [shown(value, spell) for value in values]
-    return [
-        element("strong", cell, " ✓", class_="best") if winner is not None and value == winner else cell
-        for value, cell in zip(values, cells, strict=True)
-    ]
+    if best is None or len(numbers) < 2:
+        return cells
+    winner = best(numbers)
+    return [replace(cell, best=value == winner) for value, cell in zip(values, cells, strict=True)]
 
 
 def differing(runs: Sequence[RunRecord], facts: Facts) -> list[str]:
-    """The facts in which the evaluations of the runs are not the same."""
+    """Return the facts in which the evaluations of the runs are not the same."""
     judged = [run for run in runs if run.metrics]
-    return [name for name, keys in facts.items() if any(run.found(*keys) != judged[0].found(*keys) for run in judged)]
+    names = []
+    for name, keys in facts.items():
+        if any(run.found(*keys) != judged[0].found(*keys) for run in judged):
+            names.append(name)
+    return names
 
 
 def listed(names: Sequence[str]) -> str:
-    """a, b and c."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    """Return "a, b and c"."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"

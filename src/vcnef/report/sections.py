@@ -6,236 +6,266 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcnef.report import drawings, numbers
-from vcnef.report.html import Html, element, figure, join, listing, table
+from vcnef.report.blocks import Block, Cell, Figure, Heading, Items, Listing, Paragraph, Table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
 from vcnef.report.record import Picture, RunRecord, dig
 from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_values
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
+KEY_METRICS = ("nrmse", "brmse", "rmse")
 
 
-def key_numbers(runs: Runs) -> list[Html]:
-    """Errors, times and sizes side by side."""
-    errors, times = (None if differing(runs, facts) else min for facts in (TEST, TIMING))
-    costs = [run.found("result", "cost") for run in runs]
-    rows = [(TITLES[name], *_metric(runs, name, errors)) for name in ("nrmse", "brmse", "rmse")]
-    rows += [
-        (f"nRMSE without a model: {words}", *row_of([run.found("baselines", key) for run in runs], best=None))
-        for key, words in BASELINES.items()
-        if any(run.found("baselines", key) is not None for run in runs)
-    ]
-    rows += [
-        ("time per trajectory", *row_of([dig(each, "seconds") for each in costs], spell_seconds, best=times)),
-        (
-            "solver's time per trajectory",
-            *row_of([dig(each, "solver_seconds") for each in costs], spell_seconds, best=None),
-        ),
-        ("weights", *row_of([run.weights for run in runs], numbers.count)),
-        ("minutes of training", *row_of([run.minutes for run in runs], numbers.short)),
-    ]
-    return [
-        *(_not_judged(run) for run in runs if not run.metrics),
-        table(("", *(run.name for run in runs)), rows, "Key numbers"),
-        *_about_marks(runs),
-        *_all_metrics(runs),
-    ]
+def key_numbers(runs: Runs) -> list[Block]:
+    """Show errors, times and sizes side by side."""
+    smallest_error = None if differing(runs, TEST) else min
+    fastest = None if differing(runs, TIMING) else min
+    rows: list[Sequence[Cell | str]] = []
+    for name in KEY_METRICS:
+        rows.append([TITLES[name], *_metric(runs, name, smallest_error)])
+    for key, words in BASELINES.items():
+        found = [run.found("baselines", key) for run in runs]
+        if any(each is not None for each in found):
+            rows.append([f"nRMSE without a model: {words}", *row_of(found, best=None)])
+    own = [run.found("result", "cost", "seconds") for run in runs]
+    solver = [run.found("result", "cost", "solver_seconds") for run in runs]
+    rows.append(["time per trajectory", *row_of(own, spell_seconds, best=fastest)])
+    rows.append(["solver's time per trajectory", *row_of(solver, spell_seconds, best=None)])
+    rows.append(["weights", *row_of([run.weights for run in runs], numbers.count)])
+    rows.append(["minutes of training", *row_of([run.minutes for run in runs], numbers.short)])
+
+    blocks: list[Block] = [_not_judged(run) for run in runs if not run.metrics]
+    blocks.append(Table("Key numbers", ["", *(run.name for run in runs)], rows))
+    return blocks + _about_marks(runs) + _all_metrics(runs)
 
 
-def _about_marks(runs: Runs) -> list[Html]:
-    if len(runs) == 1:
-        return []
-    said = [element("p", "✓ marks the best of a row: the smallest error, time or size.", class_="soft")]
-    if tests := differing(runs, TEST):
-        advice = " Give --data to judge all of them on the same files." if "files" in tests else ""
-        said.append(
-            _warning(f"The runs were judged on different {listed(tests)}, so no error is marked as best.{advice}")
-        )
-    if timings := differing(runs, TIMING):
-        said.append(_warning(f"Times were taken on different {listed(timings)}, so none is marked as best."))
-    return said
-
-
-def _all_metrics(runs: Runs) -> list[Html]:
-    """Every metric, and of several fields each one."""
-    judged = [run for run in runs if run.metrics]
-    if not judged:
-        return []
-    names = dict.fromkeys(name for run in judged for name in run.found("result", "scores", "overall") or {})
-    best = not differing(judged, TEST)
-    rows = [
-        (TITLES.get(name, name), *_metric(judged, name, _better(name) if best else None)) for name in names
-    ]  # fmt: skip
-    parts = [element("h3", "All metrics"), table(("metric", *(run.name for run in judged)), rows, "All metrics")]
-    for run in judged:
-        channels, scores = run.found("channels") or (), run.found("result", "scores")
-        if len(channels) > 1:
-            lines = [
-                (TITLES.get(name, name), *(shown(score(scores, "per_channel", name, c)) for c in range(len(channels))))
-                for name in dig(scores, "per_channel") or {}
-            ]
-            title = _of(run, runs, "Fields")
-            parts += [element("h3", title), table(("metric", *channels), lines, title)]
-    return parts
-
-
-def _metric(runs: Runs, name: str, best: Any) -> list[Html]:
-    return row_of([score(run.found("result", "scores"), "overall", name) for run in runs], best=best)
-
-
-def _better(name: str) -> Any:
-    return max if name in numbers.LARGER_IS_BETTER else min
-
-
-def training(runs: Runs) -> list[Html]:
-    parts = [
-        _warning(f"{run.name} has no training log: {run.folder} holds no record of an epoch.")
-        for run in runs
-        if run.folder and not run.history
-    ]
-    for over, words in (("epoch", "epochs"), ("seconds", "the time of training")):
-        if (drawn := drawings.training(runs, over)) is not None:
-            parts.append(
-                figure(drawings.svg_uri(drawn), f"Loss, and nRMSE on the valid split, over {words}.", wide=True)
-            )
-    logged = [run for run in runs if run.history]
-    rows = []
-    for run in logged:
-        last, best = run.history[-1], run.provenance.get("valid_nrmse")
-        cells = (shown(last.get("epoch"), numbers.count), shown(last.get("loss")), shown(best))
-        rows.append((run.name, *cells, shown(run.provenance.get("epoch"), numbers.count)))
-    if rows:
-        parts.append(table(("", "epochs", "last loss", "best nRMSE on valid", "kept epoch"), rows, "Training"))
-    return parts
-
-
-def error_over_time(runs: Runs) -> list[Html]:
-    parts = [
-        figure(drawings.svg_uri(drawn), "nRMSE at each time: the mean of the test trajectories, and where most lie.")
-        for drawn in drawings.error_over_time(runs)
-    ]
-    rows: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
-    for run in runs:
-        if run.found("result", "scores", "over_time", "nrmse"):
-            t, scores = run.found("result", "t"), run.found("result", "scores")
-            chosen = sorted({round(k * (len(t) - 1) / 4) for k in range(5)})
-            cells = (shown(score(scores, "over_time", "nrmse", k)) for k in chosen)
-            rows.setdefault(("t", *(f"{t[k]:.4g}" for k in chosen)), []).append((run.name, *cells))
-    parts += [table(header, lines, "nRMSE over time") for header, lines in rows.items()]
-    return parts or [element("p", NOT_JUDGED)]
-
-
-def super_resolution(runs: Runs) -> list[Html]:
-    """The same models asked on points and at times that training did not have."""
-    parts: list[Html] = []
-    for axis, title in (("space", "In space"), ("time", "In time")):
-        sizes = sorted({drawings.size(each, axis) for run in runs for each in run.results(axis)})
-        if not sizes:
-            continue
-        columns = [{drawings.size(each, axis): each for each in run.results(axis)} for run in runs]
-        rows = [(f"{points}", *(_finer(column.get(points)) for column in columns)) for points in sizes]
-        header = ({"space": "points along an axis", "time": "times"}[axis], *(run.name for run in runs))
-        parts.append(element("h3", title))
-        if (drawn := drawings.super_resolution(runs, axis)) is not None:
-            parts.append(figure(drawings.svg_uri(drawn), f"nRMSE over resolution, {title.lower()}."))
-        parts += [
-            table(header, rows, f"Super-resolution, {title.lower()}"),
-            element("p", "nRMSE, and its change against the resolution of training.", class_="soft"),
-        ]
-    return parts or [
-        element("p", "Not measured. `--space 256,512` and `--time 41,101`, together with --data, ask for it.")
-    ]
-
-
-def _finer(result: Mapping[str, Any] | None) -> Html:
-    if result is None:
-        return join(NONE)
-    value = shown(score(result["scores"], "overall", "nrmse"))
-    return join(
-        value, " (trained)" if result.get("trained") else f" ({numbers.change(dig(result, 'change', 'nrmse'))})"
-    )
-
-
-def parameters(runs: Runs) -> list[Html]:
-    """Test trajectories by the values of their parameters, seen in training or not."""
-    columns = [{spell_values(each["values"]): each for each in run.found("parameters") or ()} for run in runs]
-    names = list(dict.fromkeys(name for column in columns for name in column))
-    if not names:
-        known = any(run.metrics for run in runs)
-        return [element("p", "The data have no parameters." if known else NOT_JUDGED)]
-    rows = []
-    for name in names:
-        groups = [column.get(name) for column in columns]
-        samples = next(each["scores"].get("samples") for each in groups if each)
-        rows.append((name, shown(samples, numbers.count), *map(_group, groups)))
-    header = ("value", "trajectories", *(f"nRMSE, {run.name}" if len(runs) > 1 else "nRMSE" for run in runs))
-    drawn = drawings.parameters(runs, columns) if len(names) > 1 else None
-    caption = "nRMSE of each trajectory by the values of its parameters."
-    return [*([figure(drawings.svg_uri(drawn), caption)] if drawn else []), table(header, rows, "Parameter values")]
-
-
-def _group(group: Mapping[str, Any] | None) -> Html:
-    if group is None:
-        return join(NONE)
-    kind = {True: "seen", False: "unseen"}.get(group.get("seen"), "unknown")
-    return join(shown(score(group["scores"], "overall", "nrmse")), f" ({kind})")
-
-
-def pictures(runs: Runs) -> list[Html]:
-    parts: list[Html] = []
-    for run in runs:
-        if run.pictures and len(runs) > 1:
-            parts.append(element("h3", run.name))
-        parts += [_picture(each, run, runs) for each in run.pictures]
-    return parts or [element("p", "Pictures need the data: give them with --data. Scattered points have none.")]
-
-
-def spectra(runs: Runs) -> list[Html]:
-    return [_picture(each, run, runs) for run in runs for each in run.spectra]
-
-
-def _picture(picture: Picture, run: RunRecord, runs: Runs) -> Html:
-    """As large as the curves of the page, which have no pixels."""
-    width = drawings.png_width(picture.png)
-    title = _of(run, runs, picture.title)
-    return figure(drawings.png_uri(picture.png), title, width=width, wide=width > drawings.PHONE)
-
-
-def notes(runs: Runs) -> list[Html]:
-    """What a reader of the numbers must know."""
-    said = [(run, each) for run in runs for each in dict.fromkeys([*(run.found("notes") or ()), *run.warnings])]
-    items = [element("li", _of(run, runs, each)) for run, each in said]
-    return [element("ul", *items)] if items else [element("p", "None.")]
-
-
-def environment(runs: Runs, facts: Mapping[str, str]) -> list[Html]:
-    rows = [(name, value) for name, value in facts.items()]
-    parts = [table(("written with", ""), rows, "Environment")] if rows else []
-    header = ("", "vcnef", "torch", "seed", "precision", "judged on")
-    lines = []
-    for run in runs:
-        trained = (run.model.get("vcnef"), run.provenance.get("torch"))
-        recipe = (dig(run.provenance, "recipe", "seed"), dig(run.provenance, "recipe", "precision"))
-        cells = (*trained, *recipe, run.found("device"))
-        lines.append((run.name, *(NONE if each is None else str(each) for each in cells)))
-    return [*parts, table(header, lines, "Training and evaluation")]
-
-
-def repeat(commands: Sequence[str]) -> list[Html]:
-    return [listing(commands)] if commands else [element("p", "The commands are not known.")]
-
-
-def _not_judged(run: RunRecord) -> Html:
+def _not_judged(run: RunRecord) -> Paragraph:
     return _warning(
         f"{run.name} has not been evaluated: there is no metrics.json in {run.folder}. "
         f"`vcnef evaluate {run.folder} --data FILE` writes it."
     )
 
 
-def _warning(text: str) -> Html:
-    return element("p", text, class_="warning")
+def _about_marks(runs: Runs) -> list[Block]:
+    """Say what the marks of the best mean, and why there are none."""
+    if len(runs) == 1:
+        return []
+    blocks: list[Block] = [Paragraph("✓ marks the best of a row: the smallest error, time or size.", tone="soft")]
+    tests = differing(runs, TEST)
+    if tests:
+        said = f"The runs were judged on different {listed(tests)}, so no error is marked as best."
+        if "files" in tests:
+            said += " Give --data to judge all of them on the same files."
+        blocks.append(_warning(said))
+    timings = differing(runs, TIMING)
+    if timings:
+        blocks.append(_warning(f"Times were taken on different {listed(timings)}, so none is marked as best."))
+    return blocks
+
+
+def _all_metrics(runs: Runs) -> list[Block]:
+    """Show every metric, and of several fields each one."""
+    judged = [run for run in runs if run.metrics]
+    if not judged:
+        return []
+    comparable = not differing(judged, TEST)
+    names: dict[str, None] = {}
+    for run in judged:
+        names |= dict.fromkeys(run.found("result", "scores", "overall") or {})
+    rows = []
+    for name in names:
+        better = max if name in numbers.LARGER_IS_BETTER else min
+        rows.append([TITLES.get(name, name), *_metric(judged, name, better if comparable else None)])
+    header = ["metric", *(run.name for run in judged)]
+    blocks: list[Block] = [Heading("All metrics"), Table("All metrics", header, rows)]
+    for run in judged:
+        blocks += _fields(run, runs)
+    return blocks
+
+
+def _metric(runs: Runs, name: str, best: Any) -> list[Cell]:
+    return row_of([score(run.found("result", "scores"), "overall", name) for run in runs], best=best)
+
+
+def _fields(run: RunRecord, runs: Runs) -> list[Block]:
+    """Show the metrics of each field, where there are several."""
+    channels, scores = run.found("channels") or (), run.found("result", "scores")
+    if len(channels) < 2:
+        return []
+    rows = []
+    for name in dig(scores, "per_channel") or {}:
+        values = [score(scores, "per_channel", name, place) for place in range(len(channels))]
+        rows.append([TITLES.get(name, name), *map(shown, values)])
+    title = _of(run, runs, "Fields")
+    return [Heading(title), Table(title, ["metric", *channels], rows)]
+
+
+def training(runs: Runs) -> list[Block]:
+    blocks: list[Block] = []
+    for run in runs:
+        if run.folder and not run.history:
+            blocks.append(_warning(f"{run.name} has no training log: {run.folder} holds no record of an epoch."))
+    for over, words in (("epoch", "epochs"), ("seconds", "the time of training")):
+        drawn = drawings.training(runs, over)
+        if drawn is not None:
+            caption = f"Loss, and nRMSE on the valid split, over {words}."
+            blocks.append(Figure(drawings.svg_uri(drawn), caption, wide=True))
+    rows = []
+    for run in runs:
+        if run.history:
+            last, best = run.history[-1], run.provenance
+            epochs, kept = shown(last.get("epoch"), numbers.count), shown(best.get("epoch"), numbers.count)
+            rows.append([run.name, epochs, shown(last.get("loss")), shown(best.get("valid_nrmse")), kept])
+    if rows:
+        blocks.append(Table("Training", ["", "epochs", "last loss", "best nRMSE on valid", "kept epoch"], rows))
+    return blocks
+
+
+def error_over_time(runs: Runs) -> list[Block]:
+    blocks: list[Block] = []
+    for drawn in drawings.error_over_time(runs):
+        caption = "nRMSE at each time: the mean of the test trajectories, and where most lie."
+        blocks.append(Figure(drawings.svg_uri(drawn), caption))
+    # Runs that were judged at the same times share a table.
+    tables: dict[tuple[str, ...], list[list[Cell | str]]] = {}
+    for run in runs:
+        scores = run.found("result", "scores")
+        if dig(scores, "over_time", "nrmse"):
+            t = run.found("result", "t")
+            places = sorted({round(k * (len(t) - 1) / 4) for k in range(5)})
+            cells = [shown(score(scores, "over_time", "nrmse", place)) for place in places]
+            header = ("t", *(f"{t[place]:.4g}" for place in places))
+            tables.setdefault(header, []).append([run.name, *cells])
+    for header, rows in tables.items():
+        blocks.append(Table("nRMSE over time", header, rows))
+    return blocks or [Paragraph(NOT_JUDGED)]
+
+
+def super_resolution(runs: Runs) -> list[Block]:
+    """Show the same models asked on points and at times that training did not have."""
+    blocks = _finer(runs, "space", "In space", "points along an axis") + _finer(runs, "time", "In time", "times")
+    if not blocks:
+        said = "Not measured. `--space 256,512` and `--time 41,101`, together with --data, ask for it."
+        return [Paragraph(said)]
+    return blocks
+
+
+def _finer(runs: Runs, axis: str, title: str, unit: str) -> list[Block]:
+    columns = []
+    for run in runs:
+        columns.append({drawings.size(each, axis): each for each in run.results(axis)})
+    sizes = sorted(set().union(*columns))
+    if not sizes:
+        return []
+    blocks: list[Block] = [Heading(title)]
+    drawn = drawings.super_resolution(runs, axis)
+    if drawn is not None:
+        blocks.append(Figure(drawings.svg_uri(drawn), f"nRMSE over resolution, {title.lower()}."))
+    rows = []
+    for points in sizes:
+        rows.append([str(points), *(_against_training(column.get(points)) for column in columns)])
+    blocks.append(Table(f"Super-resolution, {title.lower()}", [unit, *(run.name for run in runs)], rows))
+    blocks.append(Paragraph("nRMSE, and its change against the resolution of training.", tone="soft"))
+    return blocks
+
+
+def _against_training(result: Mapping[str, Any] | None) -> Cell:
+    if result is None:
+        return Cell(NONE)
+    said = "trained" if result.get("trained") else numbers.change(dig(result, "change", "nrmse"))
+    return shown(score(result["scores"], "overall", "nrmse"), behind=f" ({said})")
+
+
+def parameters(runs: Runs) -> list[Block]:
+    """Show test trajectories by the values of their parameters, seen in training or not."""
+    columns = []
+    for run in runs:
+        columns.append({spell_values(each["values"]): each for each in run.found("parameters") or ()})
+    values: dict[str, None] = {}
+    for column in columns:
+        values |= dict.fromkeys(column)
+    if not values:
+        judged = any(run.metrics for run in runs)
+        return [Paragraph("The data have no parameters." if judged else NOT_JUDGED)]
+    rows = []
+    for value in values:
+        groups = [column.get(value) for column in columns]
+        samples = next(each["scores"].get("samples") for each in groups if each)
+        rows.append([value, shown(samples, numbers.count), *map(_group, groups)])
+    names = [f"nRMSE, {run.name}" for run in runs] if len(runs) > 1 else ["nRMSE"]
+    table = Table("Parameter values", ["value", "trajectories", *names], rows)
+    drawn = drawings.parameters(runs, columns) if len(values) > 1 else None
+    if drawn is None:
+        return [table]
+    return [Figure(drawings.svg_uri(drawn), "nRMSE of each trajectory by the values of its parameters."), table]
+
+
+def _group(group: Mapping[str, Any] | None) -> Cell:
+    if group is None:
+        return Cell(NONE)
+    known = {True: "seen", False: "unseen"}.get(group.get("seen"), "unknown")
+    return shown(score(group["scores"], "overall", "nrmse"), behind=f" ({known})")
+
+
+def pictures(runs: Runs) -> list[Block]:
+    blocks: list[Block] = []
+    for run in runs:
+        if run.pictures and len(runs) > 1:
+            blocks.append(Heading(run.name))
+        blocks += [_picture(each, run, runs) for each in run.pictures]
+    return blocks or [Paragraph("Pictures need the data: give them with --data. Scattered points have none.")]
+
+
+def spectra(runs: Runs) -> list[Block]:
+    blocks: list[Block] = []
+    for run in runs:
+        blocks += [_picture(each, run, runs) for each in run.spectra]
+    return blocks
+
+
+def _picture(picture: Picture, run: RunRecord, runs: Runs) -> Figure:
+    """Show a picture as large as the curves of the page, which have no pixels."""
+    width, caption = drawings.png_width(picture.png), _of(run, runs, picture.title)
+    return Figure(drawings.png_uri(picture.png), caption, width, wide=width > drawings.PHONE)
+
+
+def notes(runs: Runs) -> list[Block]:
+    """Say what a reader of the numbers must know."""
+    said = []
+    for run in runs:
+        for each in dict.fromkeys([*(run.found("notes") or ()), *run.warnings]):
+            said.append(_of(run, runs, each))
+    return [Items(said)] if said else [Paragraph("None.")]
+
+
+def environment(runs: Runs, facts: Mapping[str, str]) -> list[Block]:
+    blocks: list[Block] = []
+    if facts:
+        blocks.append(Table("Environment", ["written with", ""], list(facts.items())))
+    rows = []
+    for run in runs:
+        recipe = run.provenance.get("recipe")
+        known = [
+            run.model.get("vcnef"),
+            run.provenance.get("torch"),
+            dig(recipe, "seed"),
+            dig(recipe, "precision"),
+            run.found("device"),
+        ]
+        rows.append([run.name, *(NONE if each is None else str(each) for each in known)])
+    header = ["", "vcnef", "torch", "seed", "precision", "judged on"]
+    blocks.append(Table("Training and evaluation", header, rows))
+    return blocks
+
+
+def repeat(commands: Sequence[str]) -> list[Block]:
+    return [Listing(commands)] if commands else [Paragraph("The commands are not known.")]
+
+
+def _warning(text: str) -> Paragraph:
+    return Paragraph(text, tone="warning")
 
 
 def _of(run: RunRecord, runs: Runs, text: str) -> str:
-    """With the run's name where there are several."""
+    """Put the run's name before a text where there are several."""
     return f"{run.name}: {text}" if len(runs) > 1 else text

@@ -7,43 +7,64 @@ from typing import Any
 
 from vcnef import plots
 from vcnef.report import drawings, numbers
-from vcnef.report.html import Html, element, figure, join, table
+from vcnef.report.blocks import Block, Cell, Figure, Heading, Paragraph, Table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, finite, shown
 from vcnef.report.record import RunRecord, dig
 from vcnef.spelling import spell_memory, spell_seconds
 
 Runs = Sequence[RunRecord]
 
+BENCHMARK = {"samples": "initial states", "points": "points", "batch": "at once", "precision": "precision"}
+"""What the record of a benchmark says of all its cases, and how it is called."""
 
-def timing(runs: Runs, benchmark: Mapping[str, Any] | None = None) -> list[Html]:
-    """The models beside the solver, and what `vcnef benchmark` found where that is given."""
-    parts = [*_charts(runs), *(each for run in runs for each in _costs(run, runs)), *_benchmark(benchmark)]
-    return parts or [element("p", "No evaluation is there to show this.")]
+
+def timing(runs: Runs, benchmark: Mapping[str, Any] | None = None) -> list[Block]:
+    """Show the models beside the solver, and what `vcnef benchmark` found where that is given."""
+    blocks = _charts(runs)
+    for run in runs:
+        blocks += _costs(run, runs)
+    if benchmark is not None:
+        blocks += _benchmark(benchmark)
+    return blocks or [Paragraph("No evaluation is there to show this.")]
 
 
 def accuracy_cost(runs: Runs) -> Any:
-    """Error over time per trajectory, with the solver on coarser grids where it was measured; None without models."""
-    pairs = {run.name: (run.found("result", "cost", "seconds"), run.score("nrmse")) for run in runs}
-    models = {drawings.label(name): pair for name, pair in pairs.items() if all(finite(each) and each for each in pair)}
-    solver = next((run.found("solver") for run in runs if run.found("solver")), ())
-    known = {f"{_sides(each)} points": (each["seconds"], each["nrmse"]) for each in solver}
-    return plots.accuracy_cost(models, known) if models else None
+    """Draw error over time per trajectory, with the solver on coarser grids where it was measured."""
+    models = {}
+    for run in runs:
+        seconds, error = run.found("result", "cost", "seconds"), run.score("nrmse")
+        if finite(seconds) and finite(error) and seconds and error:
+            models[drawings.label(run.name)] = (seconds, error)
+    if not models:
+        return None
+    solver = {f"{_sides(each)} points": (each["seconds"], each["nrmse"]) for each in _solver(runs)}
+    return plots.accuracy_cost(models, solver)
 
 
-def _charts(runs: Runs) -> list[Html]:
+def _solver(runs: Runs) -> Sequence[Mapping[str, Any]]:
+    """The solver on coarser grids, from the first run beside which it was measured."""
+    for run in runs:
+        if run.found("solver"):
+            return run.found("solver")
+    return ()
+
+
+def _charts(runs: Runs) -> list[Block]:
     """One chart for all runs whose errors and times can be compared, otherwise one for each."""
-    together = [[run] for run in runs] if differing(runs, {**TEST, **TIMING}) else [runs]
-    parts = []
-    for group in together:
-        if (drawn := accuracy_cost(group)) is not None:
+    apart = differing(runs, {**TEST, **TIMING})
+    groups = [[run] for run in runs] if apart else [runs]
+    blocks: list[Block] = []
+    for group in groups:
+        drawn = accuracy_cost(group)
+        if drawn is not None:
             caption = f"{_names(group, runs)}nRMSE over time per trajectory; lower and further left is better."
-            parts.append(figure(drawings.svg_uri(drawn), caption))
-            parts += _about_solver(group)
-    return parts
+            blocks.append(Figure(drawings.svg_uri(drawn), caption))
+            blocks += _about_solver(group)
+    return blocks
 
 
-def _about_solver(runs: Runs) -> list[Html]:
-    solver = next((run.found("solver") for run in runs if run.found("solver")), None)
+def _about_solver(runs: Runs) -> list[Block]:
+    solver = _solver(runs)
     if not solver:
         return []
     text = (
@@ -51,67 +72,72 @@ def _about_solver(runs: Runs) -> list[Html]:
         "or eighth point of the data, and its answer is interpolated linearly to the points of the model where it has "
         f"fewer; {solver[0]['samples']} trajectories were solved."
     )
-    return [element("p", text, class_="soft")]
+    return [Paragraph(text, tone="soft")]
 
 
-def _costs(run: RunRecord, runs: Runs) -> list[Html]:
+def _costs(run: RunRecord, runs: Runs) -> list[Block]:
     """The model's time beside the solver's, at every resolution that was judged."""
     known = [run.found("result"), *run.results("space"), *run.results("time")]
-    costs = {(_sides(each), each["frames"]): each["cost"] for each in known if dig(each, "cost")}
+    costs = {}
+    for each in known:
+        if dig(each, "cost"):
+            costs[each["resolution"][0], _sides(each), each["frames"]] = each["cost"]
     if not costs:
         return []
     first = next(iter(costs.values()))
     title = f"{_names([run], runs)}Time per trajectory on {first.get('device')}"
     header = ("points", "times", "at once", "model", "solver", "solver's nRMSE", "speed-up", "memory")
-    by_size = sorted(costs.items(), key=lambda item: (int(item[0][0].split(" ")[0]), item[0][1]))
-    rows = [(points, str(frames), *_cost(cost)) for (points, frames), cost in by_size]
-    return [element("h3", title), table(header, rows, title)]
+    rows = []
+    for size in sorted(costs):
+        _, points, frames = size
+        rows.append([points, str(frames), *_cost(costs[size])])
+    return [Heading(title), Table(title, header, rows)]
 
 
-def _cost(cost: Mapping[str, Any]) -> list[Html]:
+def _cost(cost: Mapping[str, Any]) -> list[Cell]:
     own, solver, memory = cost.get("seconds"), cost.get("solver_seconds"), cost.get("peak_memory")
+    speed_up = solver / own if own and solver else None
     return [
         # Of large fields fewer are computed together.
         shown(cost.get("samples"), numbers.count),
         shown(own, spell_seconds),
         shown(solver, spell_seconds),
         shown(cost.get("solver_nrmse")),
-        shown(solver / own if own and solver else None, lambda value: f"{value:.3g}×"),
+        shown(speed_up, lambda value: f"{value:.3g}×"),
         shown(memory, spell_memory),
     ]
 
 
-def _benchmark(record: Mapping[str, Any] | None) -> list[Html]:
+def _benchmark(record: Mapping[str, Any]) -> list[Block]:
     """The record of `vcnef benchmark speed --json`: a chart where memory was counted, and a table."""
-    if record is None:
-        return []
     results = record["results"]
     about = [f"{record[key]} {words}" for key, words in BENCHMARK.items() if key in record]
-    parts = [element("h3", "Benchmark of inference"), element("p", ", ".join([*about, str(record.get("device", ""))]))]
+    about.append(str(record.get("device", "")))
+    blocks: list[Block] = [Heading("Benchmark of inference"), Paragraph(", ".join(about))]
     if any(each["seconds"] and each["peak_memory"] for each in results):
         drawn = plots.speed_memory([each | {"model": drawings.label(each["model"])} for each in results])
-        parts.append(figure(drawings.svg_uri(drawn), "Time over peak memory; lower and further left is better."))
+        caption = "Time over peak memory; lower and further left is better."
+        blocks.append(Figure(drawings.svg_uri(drawn), caption))
     else:
-        parts.append(element("p", "Memory is counted on a GPU only, so there is no chart of it.", class_="soft"))
+        blocks.append(Paragraph("Memory is counted on a GPU only, so there is no chart of it.", tone="soft"))
     steps = sorted({each["steps"] for each in results})
     cases: dict[tuple[str, str], dict[int, Any]] = {}
     for each in results:
         cases.setdefault((each["model"], each["way"]), {})[each["steps"]] = each
-    rows = [(*case, *(_speed(found.get(count)) for count in steps)) for case, found in cases.items()]
-    return [*parts, table(("model", "times", *(f"{count} steps" for count in steps)), rows, "Benchmark of inference")]
+    rows = []
+    for case, found in cases.items():
+        rows.append([*case, *(_speed(found.get(count)) for count in steps)])
+    header = ["model", "times", *(f"{count} steps" for count in steps)]
+    return [*blocks, Table("Benchmark of inference", header, rows)]
 
 
-BENCHMARK = {"samples": "initial states", "points": "points", "batch": "at once", "precision": "precision"}
-
-
-def _speed(found: Mapping[str, Any] | None) -> Html | str:
+def _speed(found: Mapping[str, Any] | None) -> Cell:
     if found is None:
-        return NONE
+        return Cell(NONE)
     if found.get("fits") is False:
-        return "out of memory"
+        return Cell("out of memory")
     memory = found.get("peak_memory")
-    text = shown(found["seconds"], spell_seconds)
-    return join(text, f", {spell_memory(memory)}") if memory else text
+    return shown(found["seconds"], spell_seconds, behind=f", {spell_memory(memory)}" if memory else "")
 
 
 def _sides(result: Mapping[str, Any]) -> str:
@@ -119,5 +145,7 @@ def _sides(result: Mapping[str, Any]) -> str:
 
 
 def _names(group: Runs, runs: Runs) -> str:
-    """Before a title, where there are several runs and it is not about all of them."""
-    return "" if len(group) == len(runs) else f"{', '.join(run.name for run in group)}: "
+    """The names of some runs, before a title, where it is not about all of them."""
+    if len(group) == len(runs):
+        return ""
+    return f"{', '.join(run.name for run in group)}: "
