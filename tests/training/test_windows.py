@@ -51,6 +51,12 @@ def test_the_exact_flow_map_has_no_loss_from_whatever_start(pushes, times):
     assert loss(Growth(0.5), batch, 0.5).item() > 1e-4
 
 
+def test_a_batch_of_one_trajectory_is_a_batch():
+    batch = batch_of(growing(1), window=2, pushes=1)
+    assert batch.t.ndim == 1
+    assert Windows(mean_square, 2, 1, even=True)(Growth(1.0), batch, 0.5).item() < 1e-10
+
+
 def test_starts_are_pushed_after_the_warm_up_and_without_a_gradient():
     batch, model = batch_of(growing(64), window=2, pushes=1), Growth(0.0)
     loss = Windows(mean_square, 2, 1, even=True)
@@ -219,7 +225,7 @@ def test_data_in_3d_are_learnt_in_windows(tmp_path):
         ({"window": 0.25, "pushes": -1}, "pushes is -1; expected 0 or more windows"),
         ({"window": 0.25, "chain": 0}, "chain is 0; expected 1 or more windows"),
         ({"window": 0.25, "chain": 5}, "a chain of 5 windows needs at least 16"),
-        ({"window": 0.25, "physics": 1.0}, "which are about whole trajectories. Set data.window=direct"),
+        ({"window": 0.25, "unroll": "curriculum"}, "'curriculum' is about whole trajectories. Set data.window=direct"),
         (
             {"window": "auto", "own_time": True},
             "window is auto, but own_time is about whole trajectories",

@@ -18,6 +18,13 @@ FlowMap = Callable[[Tensor, Tensor], Tensor]
 """From states `b *x c`, and times since them `b t`, to `b t *x c`."""
 
 
+def frames_and_clock(batch: Batch) -> tuple[Float[Tensor, "b k *x c"], Float[Tensor, "b k"]]:
+    """All frames of a batch, its states first, and each sample's times since those."""
+    t = batch.t.expand(len(batch), -1)  # a single sample shares its times with all
+    frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
+    return frames, torch.cat([torch.zeros_like(t[:, :1]), t], dim=1)
+
+
 @dataclass(frozen=True, eq=False)
 class Windows:
     """error(φ_τ(ũ), u(t + τ)) over the frames t + τ of a window, which begins with a true state or one of the model's.
@@ -55,8 +62,7 @@ class Windows:
         return (self.warm_up,) * bool(self.pushes) + (self.chained_from,) * (self.chain > 1)
 
     def __call__(self, model: TrajectoryModel, batch: Batch, progress: float) -> Float[Tensor, ""]:
-        frames = torch.cat([batch.u0[:, None], batch.u], dim=1)
-        clock = torch.cat([torch.zeros_like(batch.t[:, :1]), batch.t], dim=1)
+        frames, clock = frames_and_clock(batch)
         params = batch.params if model.params else None
 
         def flow(state: Float[Tensor, "b *x c"], times: Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
