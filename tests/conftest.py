@@ -1,5 +1,6 @@
 """Shapes and types of every annotated function are checked while the tests run; in production they cost nothing."""
 
+import sys
 from pathlib import Path
 from runpy import run_path
 
@@ -14,6 +15,14 @@ import torch  # noqa: E402
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def no_equations_stay():
+    """What a test defines is not known to the next."""
+    yield
+    if defining := sys.modules.get("vcnef.pde.equation"):
+        defining.OWN_EQUATIONS.clear()
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,12 @@
 """What a user's mistakes are answered with: what was expected and got, then what to do."""
 
-from dataclasses import replace
-
 import jaxtyping
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 
-from vcnef.pde import EQUATIONS, equation, solve
+from vcnef.pde import EQUATIONS, Equation, equation, solve
 
 GAS = np.ones((2, 16, 3), dtype=np.float32)
 
@@ -107,5 +105,5 @@ def test_a_parameter_of_an_equation_of_ones_own_may_be_negative():
     def solver(u0, times, params, spacing, **options):
         return torch.ones(2, 1, 8, 1) * params["drift"].view(-1, 1, 1, 1)
 
-    own = replace(equation("advection"), name="own", defaults={"drift": 1.0}, solver=solver)
+    own = Equation("own", parameters={"drift": 1.0}, solver=solver)
     assert (own.solve(torch.zeros(2, 8, 1), [0.1], {"drift": -1.0}) == -1.0).all()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from vcnef.data.transfer import send
 from vcnef.grid import is_even, is_scattered, spacing
-from vcnef.pde import EQUATIONS, equation
+from vcnef.pde import EQUATIONS, equation, is_known
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
@@ -277,7 +277,8 @@ def _check_vouched(symmetry: Symmetry, problem: str) -> None:
     if problem in EQUATIONS:
         raise ValueError(f"{name} is no symmetry of {problem!r}; it is one of {', '.join(sorted(symmetry.equations))}.")
     if not symmetry.vouched:
+        which = "your own" if is_known(problem) else "not known"
         raise ValueError(
-            f"The equation of {problem!r} is not known, so {name} may be a symmetry of it or not. If it is, vouch for "
+            f"The equation of {problem!r} is {which}, so {name} may be a symmetry of it or not. If it is, vouch for "
             f"it: symmetries={{{name.lower()!r}: True}}."
         )

@@ -47,7 +47,8 @@ def generate(
     store_stride: SupportsIndex = 1,
     **initial: Any,
 ) -> Trajectories | list[Path]:
-    """Trajectories of an equation ("advection", "burgers", "cns1d", "cns2d", "cns3d") from random initial states.
+    """Trajectories of an equation ("advection", "burgers", "cns1d", "cns2d", "cns3d", or your own) from random initial
+    states.
 
     `params`: per name a number, a list of numbers (a data set for each; sample i starts from the same state in all
     of them) or a (low, high) range from which each sample draws its own. `initial` are options of the initial

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vcnef.pde import EQUATIONS
+from vcnef.pde import is_known
 
 Value = float | int | tuple[float, float]
 """A parameter's one value, or the range it was drawn from."""
@@ -56,7 +56,7 @@ def name_own(stem: str) -> str:
 
     Anybody may call a file burgers.npz; that its data obey our Burgers' equation nobody has said.
     """
-    return "custom" if stem in EQUATIONS else stem
+    return "custom" if is_known(stem) else stem
 
 
 def promises_parameters(stem: str) -> bool:

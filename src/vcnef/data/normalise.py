@@ -157,6 +157,10 @@ class PointScale:
         lines = zip(grid.unbind(dim=-1), self.origin, strict=True)
         return torch.stack([(line - low) / self.length for line, low in lines], dim=-1)
 
+    def unscale(self, points: Float[Tensor, "*x D"]) -> Float[Tensor, "*x D"]:
+        lines = zip(points.unbind(dim=-1), self.origin, strict=True)
+        return torch.stack([line * self.length + low for line, low in lines], dim=-1)
+
     def to_dict(self) -> dict[str, Any]:
         return {"origin": list(self.origin), "length": self.length}
 

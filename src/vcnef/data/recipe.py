@@ -27,7 +27,9 @@ BATCH_BYTES = {"cpu": 64 * 2**20, "cuda": 4 * 2**30}
 
 @runtime_checkable
 class Equation(Protocol):
-    """What the generator needs of an equation; `vcnef.pde` has those of the benchmark."""
+    """What the generator needs of an equation; `vcnef.pde` has those of the benchmark, and your own.
+
+    One may have `ranges` too, from which samples draw the parameters that nothing is said of."""
 
     name: str
     problem: Problem
@@ -173,7 +175,7 @@ def _check_sizes(samples: int, resolution: int, store_stride: int, batch: int | 
 def _values(equation: Equation, params: Mapping[str, Any]) -> list[dict[str, Value]]:
     """One mapping per value: lists go through together, numbers and ranges stay."""
     _check_names("parameter", params, equation.defaults, equation)
-    given = {**equation.defaults, **params}
+    given = {**equation.defaults, **getattr(equation, "ranges", {}), **params}
     lengths = {name: len(value) for name, value in given.items() if isinstance(value, list)}
     if len(set(lengths.values())) > 1 or 0 in lengths.values():
         raise ValueError(f"Lists of parameters go through together, but have {lengths} values; give equally many.")

@@ -58,6 +58,16 @@ class Scaling:
         """Physical points as the network sees them."""
         return grid if self.points is None else self.points.scale(grid)
 
+    def physical(
+        self, z: Float[Tensor, "*b c"], z_t: Float[Tensor, "*b c"]
+    ) -> tuple[Float[Tensor, "*b c"], Float[Tensor, "*b c"]]:
+        """Fields and their derivatives in time, of the network, in physical units; with `own_time` in samples' own."""
+        return torch.func.jvp(self.fields.denormalise, (z,), (z_t / self.span,))
+
+    def physical_points(self, grid: Float[Tensor, "*x D"]) -> Float[Tensor, "*x D"]:
+        """The inverse of `coordinates`."""
+        return grid if self.points is None else self.points.unscale(grid)
+
     def units(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Units:
         """What samples with these initial states and parameters are measured in."""
         return Units(self, None if self.own_time is None else self.own_time.rate(u0, params))

@@ -18,7 +18,7 @@ from vcnef.evaluation.selections import Selection
 from vcnef.evaluation.tables import number
 from vcnef.grid import spell_sides
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, equation, noted_generation
+from vcnef.pde import equation, is_known, noted_generation
 from vcnef.surrogate.points import UNIFORM, arrangement
 from vcnef.timing import peak_memory, time_model, time_once
 
@@ -105,9 +105,11 @@ def together(samples: int, points: int, device: torch.device) -> int:
 def has_solver(data: Any) -> bool:
     """Whether the equation and its parameters are known and the data are on the solver's kind of grid."""
     name, problem = data.problem.name, data.problem
-    if name not in EQUATIONS or not problem.periodic or arrangement(data.grid) != UNIFORM:
+    if not is_known(name) or arrangement(data.grid) != UNIFORM:
         return False
     known = equation(name)
+    if not known.solvable or problem.periodic != known.periodic:
+        return False
     return problem.channels == known.problem.channels and set(problem.parameters) == set(known.defaults)
 
 

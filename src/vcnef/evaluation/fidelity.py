@@ -48,11 +48,11 @@ def measure_fidelities(
     """The solver of the data's equation on grids of 1/2, 1/4 and 1/8 of their points, finest first.
 
     Errors are those against the data, at the points and times of `selection`. Grids that do not divide the data's,
-    are too coarse or take too long are left out; all are where the equation is not known or
-    not theirs.
+    are too coarse or take too long are left out; all are where the equation is not known or not theirs, and between
+    walls, where nothing is interpolated.
     """
     place = torch.device(device)
-    if not follows_solver(data, place)[0]:
+    if not data.problem.periodic or not follows_solver(data, place)[0]:
         return []
     fitting = [part for part in parts if all(n % part == 0 and n // part >= FEWEST_POINTS for n in data.resolution)]
     measured = (_measure(data, selection, part, place) for part in fitting)

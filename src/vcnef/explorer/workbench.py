@@ -18,7 +18,7 @@ from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_a
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
 from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import EQUATIONS, Equation, equation, noted_generation
+from vcnef.pde import Equation, equation, is_known, noted_generation
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
@@ -156,7 +156,7 @@ class Workbench:
 def find_equation(surrogate: Surrogate) -> Equation | None:
     """The equation whose solver made such data, with their initial states: as the model's folder notes them."""
     problem = surrogate.problem
-    if problem.name not in EQUATIONS or not problem.periodic:
+    if not is_known(problem.name) or not problem.periodic:
         return None
     noted = surrogate.provenance.get("generated", {})
     known = equation(problem.name, generation=noted_generation(noted))
@@ -164,7 +164,7 @@ def find_equation(surrogate: Surrogate) -> Equation | None:
     if "mach" in known.initial_options and isinstance(noted.get("mach"), int | float):
         known = replace(known, initial_options={**known.initial_options, "mach": noted["mach"]})
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
-    return known if fits else None
+    return known if fits and known.solvable and known.sampler is not None else None
 
 
 def _check_explorable(name: str, surrogate: Surrogate) -> None:

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from vcnef.pde.equation import Equation
 from vcnef.pde.finite_volume import State, face_states, midpoint, outflow, per_sample
+from vcnef.pde.fluxes import Law, advection_fluxes
 from vcnef.pde.initial import WAVE_ACCIDENTS, WAVE_OPTIONS, wave_states
 from vcnef.pde.riemann import upwind_flux
 from vcnef.pde.stepping import integrate
-from vcnef.problem import Problem
 
 CFL = 0.4
 
@@ -29,10 +29,10 @@ def advection(generation: str) -> Equation:
     Good values: β from 0.1 to 7, 1024 cells. Breaks when: never; steep profiles are smeared over a few cells.
     """
     return Equation(
-        name="advection",
+        "advection",
+        Law(advection_fluxes, parts=1),
         generation=generation,
-        problem=Problem("advection", channels=("u",), parameters=("beta",), domain=((0.0, 1.0),)),
-        defaults=MappingProxyType({"beta": 0.1}),
+        parameters=MappingProxyType({"beta": 0.1}),
         initial_options=MappingProxyType({**WAVE_OPTIONS, **(WAVE_ACCIDENTS if generation == "2022" else {})}),
         resolution=1024,
         frames=201,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import pi
 from types import MappingProxyType
 
@@ -13,10 +14,10 @@ from torch import Tensor
 from vcnef.pde.diffusion import diffuse
 from vcnef.pde.equation import Equation
 from vcnef.pde.finite_volume import State, face_states, largest, midpoint, neighbour, outflow, per_sample
+from vcnef.pde.fluxes import Law, burgers_fluxes
 from vcnef.pde.initial import WAVE_ACCIDENTS, WAVE_OPTIONS, wave_states
 from vcnef.pde.riemann import roe_flux
 from vcnef.pde.stepping import integrate
-from vcnef.problem import Problem
 
 CFL = 0.25
 
@@ -41,10 +42,11 @@ def burgers(generation: str) -> Equation:
         return solve_burgers(u0, times, params, spacing, flux_factor=2.0 if old else 1.0, **options)
 
     return Equation(
-        name="burgers",
+        "burgers",
+        Law(partial(burgers_fluxes, factor=2.0 if old else 1.0), parts=2),
         generation=generation,
-        problem=Problem("burgers", channels=("u",), parameters=("nu",), domain=((-1.0 if old else 0.0, 1.0),)),
-        defaults=MappingProxyType({"nu": 0.001}),
+        parameters=MappingProxyType({"nu": 0.001}),
+        domain=((-1.0 if old else 0.0, 1.0),),
         initial_options=MappingProxyType({**WAVE_OPTIONS, **(WAVE_ACCIDENTS if old else {})}),
         resolution=1024,
         frames=201,

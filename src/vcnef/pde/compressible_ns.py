@@ -9,11 +9,11 @@ from types import MappingProxyType
 from torch import Tensor
 
 from vcnef.pde.equation import Equation, Sampler
+from vcnef.pde.fluxes import Law, gas_channels, gas_fluxes
 from vcnef.pde.gas import CFL, SplitGas, StaleGhosts
 from vcnef.pde.initial import WAVE_ACCIDENTS, WAVE_OPTIONS
 from vcnef.pde.initial_gas import mode_states, wave_gas_states
 from vcnef.pde.stepping import integrate
-from vcnef.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -80,17 +80,13 @@ def compressible_ns(ndim: int, generation: str) -> Equation:
     has no floor), which random states at Mach 1 can do; such a run ends in values that are not finite.
     """
     benchmark = BENCHMARKS[ndim]
-    name = f"cns{ndim}d"
     return Equation(
-        name=name,
+        f"cns{ndim}d",
+        Law(gas_fluxes, parts=2, channels=gas_channels),
         generation=generation,
-        problem=Problem(
-            name,
-            channels=("density", "pressure", *("vx", "vy", "vz")[:ndim]),
-            parameters=("eta", "zeta"),
-            domain=(benchmark.bounds,) * ndim,
-        ),
-        defaults=MappingProxyType({"eta": benchmark.viscosity, "zeta": benchmark.viscosity}),
+        channels=("density", "pressure", *("vx", "vy", "vz")[:ndim]),
+        parameters=MappingProxyType({"eta": benchmark.viscosity, "zeta": benchmark.viscosity}),
+        domain=(benchmark.bounds,) * ndim,
         initial_options=MappingProxyType(
             {**benchmark.options, **(benchmark.accidents if generation == "2022" else {})}
         ),

@@ -1,10 +1,13 @@
-"""What an equation is here: its fields and parameters by name, a distribution of initial states, and a solver."""
+"""What an equation is here: its fields and parameters by name, its right-hand side, initial states, and a solver."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from inspect import Parameter, signature
+from math import isfinite, sqrt
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,7 +15,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.grid import cell_centres
-from vcnef.pde.initial import Draws
+from vcnef.pde.derivatives import FiniteDifference
+from vcnef.pde.fluxes import Law, Spectral
+from vcnef.pde.formula import POINTS, Formula
+from vcnef.pde.initial import Draws, OneByOne
+from vcnef.pde.modes import solve_by_modes
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
@@ -20,6 +27,10 @@ Value = int | float | Sequence[int | float] | np.ndarray | np.number | Tensor
 """Of a parameter: a number, or one per sample."""
 
 VISCOSITIES = ("nu", "eta", "zeta")
+OWN = "own"
+"""The generation of equations that are no benchmark's."""
+OWN_EQUATIONS: dict[str, Equation] = {}
+"""Those that users have defined, by name."""
 
 
 @runtime_checkable
@@ -29,36 +40,90 @@ class Sampler(Protocol):
     def __call__(self, draws: Draws, grid: Tensor, domain: tuple, **options: object) -> Tensor: ...
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """States at ascending times from `u0` at time 0, on cells of the given sides."""
-
-    def __call__(
-        self, u0: Tensor, times: list[float], params: dict[str, Tensor], spacing: tuple[float, ...], **options: object
-    ) -> Tensor: ...
-
-
 @dataclass(frozen=True)
 class Equation:
-    """A time-dependent equation with the distribution of its initial states and the solver that makes its data.
+    """A time-dependent equation u_t = f(u): its right-hand side, and what makes data of it.
 
-    The files of this room each describe one equation; `vcnef.pde.equation(name)` gives it.
+    >>> def growth(u, d, p):
+    ...     return p["D"] * d(u, "x", 2) + p["r"] * u * (1 - u)
+    >>> fisher = Equation("fisher", growth, parameters={"D": (0.002, 0.01), "r": 2.0})
+
+    One that is defined is known by its name from then on, in this process: to `vcnef.solve`, `generate`, `evaluate` and
+    to the physics-informed loss of data that have this name. Defining it anew replaces it. The files of this room each
+    describe one of the benchmark's; `vcnef.pde.equation(name)` gives it.
     """
 
     name: str
-    generation: str
-    """Either "documented", or "2022": with the accidents that the benchmark's first files carry."""
-    problem: Problem
-    defaults: Mapping[str, float]
-    """Value of each parameter where none is given."""
-    initial_options: Mapping[str, object]
+    rate: Any = None
+    """f, as a function of fields, derivatives and parameters (`vcnef.pde.formula.Formula` says of which), or a
+    conservation law. Without it there is no residual, and no solver but your own."""
+    _: KW_ONLY
+    channels: Sequence[str] = ("u",)
+    parameters: Any = field(default_factory=dict)
+    """The value of each parameter where none is given, or the (low, high) range that generated samples draw from."""
+    domain: Any = ((0.0, 1.0),)
+    """(low, high) of each axis."""
+    periodic: bool = True
+    """Whether the domain closes on itself; else it has walls, and data between them need a solver of your own."""
+    initial: Callable[..., Any] | None = None
+    """One random initial state, `f(rng, x)` with NumPy's generator and the points `x [*space, D]`; keywords are options
+    that `generate` takes."""
+    solver: Callable[..., Any] | None = None
+    """States `[b t *x c]` from `(u0 [b *x c], times, params, spacing)`: at ascending times since `u0`, with a `[b]` of
+    each parameter and the sides of a cell. By default, on periodic domains, Fourier modes and steps of fourth order."""
+    resolution: int = 128
+    """Cells along each axis, frames (the initial one included) and last time of generated data."""
+    frames: int = 21
+    horizon: float = 1.0
+    generation: str = OWN
+    """Of a benchmark's, either "documented", or "2022": with the accidents that its first files carry."""
+    sampler: Sampler | None = None
+    """Initial states of many samples at once, in place of `initial`."""
+    initial_options: Mapping[str, object] = field(default_factory=dict)
     """Options of the initial distribution and their values; `initial_states` takes each by name."""
-    resolution: int
-    """Cells along each axis, frames (the initial one included) and last time of the benchmark's files."""
-    frames: int
-    horizon: float
-    sampler: Sampler
-    solver: Solver
+
+    def __post_init__(self) -> None:
+        if self.generation != OWN:
+            return
+        _check_parts(self)
+        # A line may be given as its two ends alone.
+        box = (self.domain,) if np.shape(self.domain) == (2,) else self.domain
+        object.__setattr__(self, "domain", tuple((float(low), float(high)) for low, high in box))
+        object.__setattr__(self, "channels", tuple(self.channels))
+        if self.initial is not None:
+            object.__setattr__(self, "sampler", OneByOne(self.initial))
+            object.__setattr__(self, "initial_options", _options_of(self.initial) | dict(self.initial_options))
+        spacing = tuple((high - low) / POINTS for low, high in self.problem.domain)
+        if isinstance(self.law, Formula):
+            self.law.try_out(Spectral(spacing) if self.periodic else FiniteDifference(spacing, False), self.defaults)
+        OWN_EQUATIONS[self.name] = self
+
+    @cached_property
+    def problem(self) -> Problem:
+        """Fields, parameters and domain by name."""
+        return Problem(self.name, tuple(self.channels), tuple(self.parameters), self.domain, self.periodic)
+
+    @cached_property
+    def law(self) -> Law | Formula | None:
+        """What computes the right-hand side, and its parts."""
+        if self.rate is None or isinstance(self.rate, Law):
+            return self.rate
+        return Formula(self.name, self.rate, tuple(self.channels), len(self.domain))
+
+    @cached_property
+    def defaults(self) -> dict[str, float]:
+        """Value of each parameter where none is given; of a range its middle, as samples draw from it."""
+        return {name: _middle(value) for name, value in self.parameters.items()}
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """What samples draw their parameters from where nothing is said of them."""
+        return {name: value for name, value in self.parameters.items() if isinstance(value, tuple)}
+
+    @property
+    def solvable(self) -> bool:
+        """Whether there is a solver."""
+        return self.solver is not None or (self.law is not None and self.periodic)
 
     def initial_states(
         self,
@@ -76,12 +141,18 @@ class Equation:
         Numbers are drawn on the CPU and fields evaluated on the device in double precision, then rounded to `dtype`.
         `attempt`, one for all or one per sample, gives another draw under the same index.
         """
+        if self.sampler is None:
+            raise ValueError(
+                f"{self.name!r} has no random initial states. Define it with some: Equation({self.name!r}, …, "
+                "initial=f), where f(rng, x) is one state; or solve it from your own with vcnef.solve."
+            )
         _check_names("option of the initial states", options, self.initial_options, self.name)
         attempts = [attempt] * len(indices) if isinstance(attempt, int) else list(attempt)
         draws = Draws(seed, tuple(indices), tuple(attempts), torch.device(device))
         domain = self.problem.domain
         grid = cell_centres(domain, resolution, dtype=torch.float64, device=device)
-        return self.sampler(draws, grid, domain, **{**self.initial_options, **options}).to(dtype)
+        states = self.sampler(draws, grid, domain, **{**self.initial_options, **options})
+        return self._with_channels(states, tuple(grid.shape[:-1])).to(dtype)
 
     def solve(
         self,
@@ -98,17 +169,91 @@ class Equation:
         Values are not finite where a run blew up. `compiled` fuses the steps into kernels; by default on CUDA only.
         """
         columns = {name: column.clone() for name, column in self.columns(params, u0).items()}
-        _check_values(columns)
+        _check_values(columns, () if self.generation == OWN else VISCOSITIES)
         times = torch.as_tensor(t, dtype=torch.float64).tolist()
         box = self.problem.domain if domain is None else domain
+        if self.solver is None:
+            self._check_solvable()
+            return solve_by_modes(self.law, u0, times, columns, box)
         spacing = tuple((high - low) / n for (low, high), n in zip(box, u0.shape[1:-1], strict=True))
-        return self.solver(u0, times, columns, spacing, compiled=compiled, **options)
+        if compiled is not None:
+            options["compiled"] = compiled
+        u = torch.as_tensor(self.solver(u0, times, columns, spacing, **options), dtype=u0.dtype, device=u0.device)
+        if u.shape != (len(u0), len(times), *u0.shape[1:]):
+            raise ValueError(
+                f"The solver of {self.name!r} returns shape {tuple(u.shape)}; expected "
+                f"{(len(u0), len(times), *u0.shape[1:])}: samples, times, space and channels."
+            )
+        return u
 
     def columns(self, params: Mapping[str, Value] | None, u: Float[Tensor, "b ..."]) -> dict[str, Float[Tensor, " b"]]:
         """One value of each parameter per sample of `u`: what is given, or else the default."""
         given = {} if params is None else params
         _check_names("parameter", given, self.defaults, self.name)
         return {name: _column(name, given.get(name, default), u) for name, default in self.defaults.items()}
+
+    def _check_solvable(self) -> None:
+        if not self.solvable:
+            why = "has no rate" if self.law is None else "has walls, of which its rate says nothing"
+            raise ValueError(
+                f"{self.name!r} {why}; expected a solver of your own. Define it with one: Equation({self.name!r}, …, "
+                "solver=f), where f(u0, times, params, spacing) gives the states."
+            )
+
+    def _with_channels(self, states: Tensor, sides: tuple[int, ...]) -> Float[Tensor, "b *x c"]:
+        """States with the axis of channels, which a single field may lack."""
+        count = len(self.channels)
+        if count == 1 and states.shape[1:] == sides:
+            return states[..., None]
+        if states.shape[1:] != (*sides, count):
+            raise ValueError(
+                f"An initial state of {self.name!r} has shape {tuple(states.shape[1:])}; expected {(*sides, count)}: "
+                f"space, and the channels {', '.join(self.channels)}."
+            )
+        return states
+
+
+def _check_parts(own: Equation) -> None:
+    """Whether a user's definition is one."""
+    from vcnef.pde.registry import EQUATIONS
+
+    if own.name in EQUATIONS:
+        raise ValueError(f"{own.name!r} is an equation of the package. Choose another name.")
+    if own.rate is not None and not callable(own.rate) and not isinstance(own.rate, Law):
+        raise ValueError(f"The rate of {own.name!r} is {own.rate!r}; expected a function of (u, d, p).")
+    if isinstance(own.channels, str):
+        raise ValueError(f"channels is {own.channels!r}; expected names in a list, e.g. channels=({own.channels!r},).")
+    if not isinstance(own.parameters, Mapping):
+        raise ValueError(
+            f"parameters is {own.parameters!r}; expected values by name, e.g. parameters={{'D': 0.01}}, or ranges."
+        )
+    for name, value in own.parameters.items():
+        _check_parameter(name, value)
+    ends = np.shape(own.domain)
+    if ends != (2,) and (len(ends) != 2 or ends[1] != 2):
+        raise ValueError(f"domain is {own.domain!r}; expected (low, high), or such a pair for each axis.")
+
+
+def _check_parameter(name: str, value: Any) -> None:
+    """Whether it is a number, or the two ends of a range."""
+    ends = value if isinstance(value, tuple) else (value,)
+    numbers = all(isinstance(each, int | float | np.number) and isfinite(each) for each in ends)
+    if not numbers or len(ends) > 2 or (len(ends) == 2 and ends[0] >= ends[1]):
+        raise ValueError(f"Parameter {name!r} is {value!r}; expected a number, or a (low, high) range.")
+
+
+def _middle(value: Any) -> float:
+    """Of a positive range that of its logarithm, in which it is drawn."""
+    if not isinstance(value, tuple):
+        return float(value)
+    low, high = value
+    return sqrt(low * high) if low > 0 else (low + high) / 2
+
+
+def _options_of(initial: Callable[..., Any]) -> dict[str, object]:
+    """The keywords of a function, with their defaults."""
+    given = list(signature(initial).parameters.values())[2:]
+    return {each.name: each.default for each in given if each.default is not Parameter.empty}
 
 
 def _column(name: str, value: Value, u: Tensor) -> Tensor:
@@ -124,11 +269,11 @@ def _column(name: str, value: Value, u: Tensor) -> Tensor:
     return column.expand(len(u))
 
 
-def _check_values(columns: Mapping[str, Tensor]) -> None:
+def _check_values(columns: Mapping[str, Tensor], viscosities: Sequence[str]) -> None:
     for name, column in columns.items():
         if not (finite := torch.isfinite(column)).all():
             raise ValueError(f"Parameter {name!r} is not finite: {float(column[~finite][0])}. Give finite numbers.")
-        if name in VISCOSITIES and (column < 0).any():
+        if name in viscosities and (column < 0).any():
             raise ValueError(f"Parameter {name!r} is negative: {float(column.min()):.4g}. A viscosity is zero or more.")
 
 

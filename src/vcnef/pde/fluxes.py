@@ -1,21 +1,23 @@
 """The fluxes of each equation, written once for two ways to take derivatives, and the rates of change that they give.
 
 The ways differ in where fluxes live: `Spectral` has them at the points and differentiates by Fourier transforms,
-`FiniteVolume` has them at the faces and takes differences, as the solvers do.
+`FiniteVolume` has them at the faces and takes differences, as the solvers do. `FiniteDifference` is for walls too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from math import pi
 from types import MappingProxyType
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.pde.derivatives import FiniteDifference, spectral_derivative
 from vcnef.pde.finite_volume import State, face_states, neighbour, outflow
 from vcnef.pde.riemann import GAMMA, hllc_flux, roe_flux, speed_squared, upwind_flux
 
@@ -34,15 +36,13 @@ class Spectral:
         return q
 
     def slope(self, q: Tensor, axis: int) -> Tensor:
-        n = q.shape[axis]
-        number = 2 * pi * torch.fft.rfftfreq(n, self.spacing[axis - 1], dtype=q.dtype, device=q.device)
-        # The shortest wave of an even grid is seen at its extrema only; its slope there is zero.
-        number = torch.where(torch.arange(len(number), device=q.device) * 2 < n, number, 0.0)
-        turn = torch.complex(torch.zeros_like(number), number).reshape(-1, *(1,) * (q.ndim - 1 - axis))
-        return torch.fft.irfft(turn * torch.fft.rfft(q, dim=axis), n=n, dim=axis)
+        return self.derivative(q, axis, 1)
 
     def divergence(self, flux: Tensor, axis: int) -> Tensor:
         return self.slope(flux, axis)
+
+    def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
+        return spectral_derivative(q, axis, self.spacing[axis - 1], order)
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class FiniteVolume:
         return outflow(flux, axis) / self.spacing[axis - 1]
 
 
-Method = Spectral | FiniteVolume
-METHODS = MappingProxyType({"spectral": Spectral, "finite_volume": FiniteVolume})
+Method = Spectral | FiniteVolume | FiniteDifference
+METHODS = MappingProxyType({"spectral": Spectral, "finite_volume": FiniteVolume, "finite_difference": FiniteDifference})
 
 Params = Mapping[str, Tensor]
 """Parameters by name, each `[b 1 … 1]`, to multiply a field."""
@@ -74,16 +74,16 @@ Fluxes = tuple[State, ...]
 """For each part of a law, transport first and then viscosity, the fluxes of all that it conserves."""
 
 
-def _advection(method: Method, state: State, axis: int, params: Params) -> Fluxes:
+def advection_fluxes(method: Method, state: State, axis: int, params: Params) -> Fluxes:
     return ((upwind_flux(*method.limits(state[0], axis), params["beta"]),),)
 
 
-def _burgers(method: Method, state: State, axis: int, params: Params, *, factor: float = 1.0) -> Fluxes:
+def burgers_fluxes(method: Method, state: State, axis: int, params: Params, *, factor: float = 1.0) -> Fluxes:
     transport = roe_flux(*method.limits(state[0], axis), factor)
     return (transport,), (-params["nu"] / pi * method.slope(state[0], axis),)
 
 
-def _gas(method: Method, state: State, axis: int, params: Params) -> Fluxes:
+def gas_fluxes(method: Method, state: State, axis: int, params: Params) -> Fluxes:
     """Of (ρ, E, ρ v_1, …), from a state (ρ, p, v_1, …)."""
     left, right = zip(*(method.limits(q, axis) for q in state), strict=True)
     rho, _, *v = state
@@ -96,7 +96,7 @@ def _gas(method: Method, state: State, axis: int, params: Params) -> Fluxes:
     return hllc_flux(left, right, axis), (torch.zeros_like(rho), heat, *stresses)
 
 
-def _gas_channels(state: State, conserved: State) -> State:
+def gas_channels(state: State, conserved: State) -> State:
     """Rates of (ρ, p, v_1, …) from those of (ρ, E, ρ v_1, …), where E = p/(γ − 1) + ½ ρ v²."""
     rho, _, *v = state
     mass, energy, *momentum = conserved
@@ -118,9 +118,16 @@ class Law:
     """Kinds of flux: transport alone, or transport and viscosity."""
     channels: Callable[[State, State], State] = _same
     """Rates of the channels at a state, from those of q."""
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """What it takes of places and times: nothing, it is the same everywhere."""
 
     def rate(
-        self, method: Method, u: Float[Tensor, "b *x c"], params: Params, part: int | None = None
+        self,
+        method: Method,
+        u: Float[Tensor, "b *x c"],
+        params: Params,
+        part: int | None = None,
+        where: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "b *x c"]:
         """u_t as the law has it, or what one part contributes to it."""
         state = u.unbind(-1)
@@ -131,14 +138,3 @@ class Law:
             for c, alike in enumerate(zip(*chosen, strict=True)):
                 conserved[c] = conserved[c] - method.divergence(reduce(torch.add, alike), axis)
         return torch.stack(self.channels(state, tuple(conserved)), dim=-1)
-
-
-LAWS = MappingProxyType(
-    {
-        "advection": Law(_advection, parts=1),
-        "burgers": Law(_burgers, parts=2),
-        **{f"cns{ndim}d": Law(_gas, parts=2, channels=_gas_channels) for ndim in (1, 2, 3)},
-    }
-)
-LAWS_2022 = MappingProxyType({**LAWS, "burgers": Law(partial(_burgers, factor=2.0), parts=2)})
-"""Of the other equations, generation "2022" changes the initial states only."""

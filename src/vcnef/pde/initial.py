@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import pi
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,13 +55,27 @@ class Draws:
 
     def uniform(self, count: int, *, stream: int = 0, shift: int = 0) -> Float[Tensor, "b n"]:
         """Numbers in [0, 1), `[b count]` in double precision; streams are independent, `shift` reads another index."""
-        rows = [
-            np.random.Generator(np.random.Philox(np.random.SeedSequence(self.seed, spawn_key=key))).random(count)
-            for key in (
-                (index + shift, attempt, stream) for index, attempt in zip(self.indices, self.attempts, strict=True)
-            )
-        ]
+        rows = [each.random(count) for each in self.generators(stream=stream, shift=shift)]
         return torch.from_numpy(np.array(rows).reshape(len(rows), count)).to(self.device)
+
+    def generators(self, *, stream: int = 0, shift: int = 0) -> list[np.random.Generator]:
+        """A generator of random numbers for each sample."""
+        keys = [(index + shift, attempt, stream) for index, attempt in zip(self.indices, self.attempts, strict=True)]
+        seeds = [np.random.SeedSequence(self.seed, spawn_key=key) for key in keys]
+        return [np.random.Generator(np.random.Philox(each)) for each in seeds]
+
+
+@dataclass(frozen=True)
+class OneByOne:
+    """Initial states from a user's function of a generator and the points, a sample at a time."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, draws: Draws, grid: Float[Tensor, "*x D"], domain: tuple, **options: object) -> Tensor:
+        x = grid.cpu().numpy()
+        # Each may change the points that it is given.
+        states = [np.asarray(self.function(rng, x.copy(), **options)) for rng in draws.generators()]
+        return torch.from_numpy(np.stack(states).astype(np.float64)).to(draws.device)
 
 
 def window_limits(

@@ -9,15 +9,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.grid import cell_centres
+from vcnef.grid import spacing as spacing_of
+from vcnef.pde.derivatives import FiniteDifference
 from vcnef.pde.equation import Equation, Value
 from vcnef.pde.finite_volume import per_sample
-from vcnef.pde.fluxes import LAWS, LAWS_2022, METHODS, Law, Method
+from vcnef.pde.fluxes import METHODS, Law, Method
+from vcnef.pde.formula import Formula
 from vcnef.pde.registry import FEWEST_CELLS, check_domain, equation
+from vcnef.problem import SPACE
 from vcnef.suggest import suggestion
 
 
 def residual(
-    name: str,
+    name: str | Equation,
     u: Float[Tensor, "b t *x c"],
     u_t: Float[Tensor, "b t *x c"],
     params: Mapping[str, Value] | None = None,
@@ -25,8 +30,11 @@ def residual(
     domain: Sequence[Sequence[int | float]] | None = None,
     method: str = "spectral",
     generation: str = "documented",
+    periodic: bool | None = None,
+    grid: Float[Tensor, "*x D"] | None = None,
+    t: Float[Tensor, " t"] | Float[Tensor, "b t"] | None = None,
 ) -> Float[Tensor, "b t *x c"]:
-    """R = u_t − f(u) in physical units on a periodic grid; parameters are numbers or `[b]`, by default the equation's.
+    """R = u_t − f(u) in physical units; parameters are numbers or `[b]`, by default the equation's.
 
         advection   R = u_t + β u_x
         burgers     R = u_t + u u_x − (ν/π) u_xx,  in generation "2022" with 2 u u_x
@@ -34,6 +42,7 @@ def residual(
             density     R = ρ_t + ∇·(ρ v)
             pressure    R = p_t + v·∇p + γ p ∇·v − (γ − 1) Σ_dj μ_dj ρ (∂_d v_j)²
             velocity    R = v_t + (v·∇) v + ∇p / ρ − Σ_d ∂_d (μ_dj ρ ∂_d v_j) / ρ
+        one of your own, u_t = f(u, d, p):  R = u_t − f
 
     For a gas f comes from the fluxes of mass, energy and momentum (`compressible_ns` has that form) and is brought to
     the channels point by point: R_p = (γ − 1)(R_E − v·R_ρv + ½ v² R_ρ) and R_v = (R_ρv − v R_ρ) / ρ. So each channel
@@ -42,15 +51,18 @@ def residual(
 
     method: "spectral" is exact for fields that the grid resolves, and rings at shocks. "finite_volume" is what a step
         of the solver tends to as dt → 0, so it vanishes with dt for the solver's data on their own grid, shocks or
-        not; on smooth fields it is of second order, of first at extrema.
+        not; on smooth fields it is of second order, of first at extrema. Equations of your own have no fluxes for it.
+        "finite_difference" is of fourth order, and the one for walls: there the differences are one-sided.
+    periodic: whether the fields close on themselves, by default as the equation's domain does.
+    grid: the points, by default the cell centres of the domain; t: the times, where the equation depends on them.
     Breaks when: density or pressure is not positive (NaN).
     """
-    balance = _balance(name, u, u_t, params, domain, method, generation)
+    balance = _balance(name, u, u_t, params, domain, method, generation, periodic, grid, t)
     return balance.residual().reshape(u.shape)
 
 
 def residual_norm(
-    name: str,
+    name: str | Equation,
     u: Float[Tensor, "b t *x c"],
     u_t: Float[Tensor, "b t *x c"],
     params: Mapping[str, Value] | None = None,
@@ -58,12 +70,16 @@ def residual_norm(
     domain: Sequence[Sequence[int | float]] | None = None,
     method: str = "spectral",
     generation: str = "documented",
+    periodic: bool | None = None,
+    grid: Float[Tensor, "*x D"] | None = None,
+    t: Float[Tensor, " t"] | Float[Tensor, "b t"] | None = None,
 ) -> Float[Tensor, "b t c"]:
     """‖R‖ / (‖u_t‖ + ‖transport‖ + ‖viscosity‖) over space: 0 obeys the equation, 1 is no balance at all.
 
     For any prediction, per sample, time and channel; the terms are those of f, and where all of them are 0 so is this.
+    Of an equation of your own f is one term: ‖R‖ / (‖u_t‖ + ‖f‖).
     """
-    terms = _balance(name, u, u_t, params, domain, method, generation).terms()
+    terms = _balance(name, u, u_t, params, domain, method, generation, periodic, grid, t).terms()
     size = sum(_norm(term) for term in terms)
     return (_norm(sum(terms)) / torch.where(size > 0, size, 1.0)).reshape(*u.shape[:2], -1)
 
@@ -85,18 +101,22 @@ def time_derivative(u: Float[Tensor, "b t *x c"], t: Float[Tensor, " _"]) -> Flo
 class _Balance(NamedTuple):
     """An equation at given states, samples and times in one axis."""
 
-    law: Law
+    law: Law | Formula
     method: Method
     u: Float[Tensor, "bt *x c"]
     u_t: Float[Tensor, "bt *x c"]
     params: Mapping[str, Tensor]
+    where: Mapping[str, Tensor]
 
     def residual(self) -> Tensor:
-        return self.u_t - self.law.rate(self.method, self.u, self.params)
+        return self.u_t - self._rate()
 
     def terms(self) -> list[Tensor]:
         """Those that add up to the residual."""
-        return [self.u_t, *(-self.law.rate(self.method, self.u, self.params, part) for part in range(self.law.parts))]
+        return [self.u_t, *(-self._rate(part) for part in range(self.law.parts))]
+
+    def _rate(self, part: int | None = None) -> Tensor:
+        return self.law.rate(self.method, self.u, self.params, part, self.where)
 
 
 def _norm(q: Float[Tensor, "bt *x c"]) -> Float[Tensor, "bt c"]:
@@ -104,30 +124,72 @@ def _norm(q: Float[Tensor, "bt *x c"]) -> Float[Tensor, "bt c"]:
 
 
 def _balance(
-    name: str,
+    name: str | Equation,
     u: Tensor,
     u_t: Tensor,
     params: Mapping[str, Value] | None,
     domain: Sequence[Sequence[int | float]] | None,
     method: str,
     generation: str,
+    periodic: bool | None = None,
+    grid: Tensor | None = None,
+    t: Tensor | None = None,
 ) -> _Balance:
     chosen = equation(name, generation=generation)
-    if method not in METHODS:
-        raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
-    if name not in LAWS:
-        raise ValueError(f"There is no residual of {name!r}. Add its fluxes to LAWS in vcnef/pde/fluxes.py.")
+    if chosen.law is None:
+        raise ValueError(
+            f"There is no residual of {chosen.name!r}. Define it with its right-hand side: "
+            f"vcnef.Equation({chosen.name!r}, f)."
+        )
     _check_fields(chosen, u, u_t)
     box = chosen.problem.domain if domain is None else domain
     check_domain(chosen, box)
-    spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
-    law = (LAWS_2022 if generation == "2022" else LAWS)[name]
+    closes = chosen.periodic if periodic is None else periodic
+    if grid is not None and not closes:
+        spacing = spacing_of(grid)  # between walls, points may stand on them or half a cell away
+    else:
+        spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
+    way = _method(chosen, method, spacing, closes)
     fields = u.flatten(0, 1)
     columns = {
         key: per_sample(values.repeat_interleave(u.shape[1]), fields[..., 0])
         for key, values in chosen.columns(params, u).items()
     }
-    return _Balance(law, METHODS[method](spacing), fields, u_t.flatten(0, 1), columns)
+    where = _where(chosen, u, box, grid, t)
+    return _Balance(chosen.law, way, fields, u_t.flatten(0, 1), columns, where)
+
+
+def _method(chosen: Equation, method: str, spacing: tuple[float, ...], periodic: bool) -> Method:
+    """How derivatives are taken, if it can be so."""
+    if method not in METHODS:
+        raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
+    if method == "finite_volume" and isinstance(chosen.law, Formula):
+        raise ValueError(
+            f"{chosen.name!r} is known by its right-hand side and has no fluxes for {method!r}. Use 'spectral', or "
+            "'finite_difference'."
+        )
+    if not periodic and method != "finite_difference":
+        raise ValueError(
+            f"{method!r} takes derivatives around a period, but the fields of {chosen.name!r} lie between walls. "
+            "Use 'finite_difference'."
+        )
+    return FiniteDifference(spacing, periodic) if method == "finite_difference" else METHODS[method](spacing)
+
+
+def _where(
+    chosen: Equation, u: Tensor, box: Sequence[Sequence[int | float]], grid: Tensor | None, t: Tensor | None
+) -> dict[str, Tensor]:
+    """The coordinates and times that the equation depends on."""
+    found = {}
+    if chosen.law.needs & set(SPACE):
+        points = cell_centres(box, u.shape[2:-1], dtype=u.dtype, device=u.device) if grid is None else grid.to(u)
+        found = {name: points[None, ..., axis] for axis, name in enumerate(SPACE[: points.shape[-1]])}
+    if "t" in chosen.law.needs:
+        if t is None:
+            raise ValueError(f"{chosen.name!r} depends on time, and t is not given. Give the times of u, t=….")
+        times = torch.as_tensor(t).to(u).expand(u.shape[:2])
+        found["t"] = per_sample(times.flatten(), u[:, 0, ..., 0])
+    return found
 
 
 def _check_tensors(**given: Any) -> None:

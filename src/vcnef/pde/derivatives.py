@@ -1,0 +1,100 @@
+"""Derivatives of any order on a grid: of the trigonometric interpolant, or by finite differences of a stated order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from math import factorial, pi
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+ACCURACY = 4
+"""Order of the finite differences: halving the spacing divides their error by 16."""
+
+
+def spectral_derivative(q: Float[Tensor, " b *x"], axis: int, spacing: float, order: int) -> Float[Tensor, " b *x"]:
+    """∂ⁿq of the trigonometric interpolant of a periodic field: exact where the grid resolves it."""
+    n = q.shape[axis]
+    number = 2 * pi * torch.fft.rfftfreq(n, spacing, dtype=q.dtype, device=q.device)
+    if order % 2:
+        # The shortest wave of an even grid is seen at its extrema only; its odd derivatives there are zero.
+        number = torch.where(torch.arange(len(number), device=q.device) * 2 < n, number, 0.0)
+    # (i k)ⁿ is ± kⁿ, or ± i kⁿ.
+    size = number**order * (-1 if order % 4 in (2, 3) else 1)
+    factor = torch.complex(torch.zeros_like(size), size) if order % 2 else size
+    factor = factor.reshape(-1, *(1,) * (q.ndim - 1 - axis))
+    return torch.fft.irfft(factor * torch.fft.rfft(q, dim=axis), n=n, dim=axis)
+
+
+@dataclass(frozen=True)
+class FiniteDifference:
+    """Centred differences of fourth order; at a wall one-sided ones of the same order. All live at the points."""
+
+    spacing: tuple[float, ...]
+    periodic: bool = True
+
+    def limits(self, q: Tensor, axis: int) -> tuple[Tensor, Tensor]:
+        # A numerical flux between two equal states is the physical flux.
+        return q, q
+
+    def mean(self, q: Tensor, axis: int) -> Tensor:
+        return q
+
+    def slope(self, q: Tensor, axis: int) -> Tensor:
+        return self.derivative(q, axis, 1)
+
+    def divergence(self, flux: Tensor, axis: int) -> Tensor:
+        return self.derivative(flux, axis, 1)
+
+    def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
+        half = (order - 1) // 2 + ACCURACY // 2
+        scale = self.spacing[axis - 1] ** -order
+        if self.periodic:
+            weights = stencil(range(-half, half + 1), order)
+            terms = zip(weights, range(-half, half + 1), strict=True)
+            return scale * sum(weight * torch.roll(q, -offset, axis) for weight, offset in terms)
+        return scale * _between_walls(q, axis, order, half)
+
+
+def _between_walls(q: Tensor, axis: int, order: int, half: int) -> Tensor:
+    """Differences in units of the spacing: centred where these fit, else of the points next to the wall."""
+    n, width = q.shape[axis], order + ACCURACY
+    if n < max(width, 2 * half + 1):
+        raise ValueError(
+            f"An axis has {n} points; a derivative of order {order} takes {max(width, 2 * half + 1)} between walls. "
+            "Use a finer grid."
+        )
+    inner = n - 2 * half
+    weights = stencil(range(-half, half + 1), order)
+    centre = sum(weight * q.narrow(axis, place, inner) for place, weight in enumerate(weights))
+    first = [_beside(q.narrow(axis, 0, width), axis, order, place) for place in range(half)]
+    last = [_beside(q.narrow(axis, n - width, width), axis, order, width - half + place) for place in range(half)]
+    return torch.cat([*first, centre, *last], dim=axis)
+
+
+def _beside(points: Tensor, axis: int, order: int, place: int) -> Tensor:
+    """The derivative at one of the points, from all of them."""
+    weights = stencil(range(-place, points.shape[axis] - place), order)
+    return sum(weight * points.narrow(axis, number, 1) for number, weight in enumerate(weights))
+
+
+@cache
+def stencil(offsets: Sequence[int], order: int) -> tuple[float, ...]:
+    """Weights of the values at these offsets in the derivative at 0, that of the polynomial through them.
+
+    Computed with fractions: between one-sided weights of a fourth derivative, rounding would be divided by Δx⁴.
+    """
+    weights = []
+    for own in offsets:
+        # Coefficients of the polynomial that is 1 at its own offset and 0 at all others, lowest first.
+        polynomial = [Fraction(1)]
+        for other in offsets:
+            if other != own:
+                raised, lowered = [Fraction(0), *polynomial], [other * each for each in polynomial] + [Fraction(0)]
+                polynomial = [(up - down) / (own - other) for up, down in zip(raised, lowered, strict=True)]
+        weights.append(float(factorial(order) * polynomial[order]))
+    return tuple(weights)
