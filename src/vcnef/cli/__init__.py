@@ -12,6 +12,7 @@ from functools import wraps
 from importlib import import_module
 from inspect import getdoc
 from io import TextIOWrapper
+from pathlib import Path
 from textwrap import shorten
 from typing import Annotated, Any, NoReturn
 
@@ -81,10 +82,30 @@ def _say_version(asked: bool) -> bool:
     return asked
 
 
+def _run_script(path: str | None) -> str | None:
+    """What a user's script defines is known to the verb after it."""
+    if path is not None:
+        from runpy import run_path
+
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"There is no script {path}. Give a Python file that defines what is your own.")
+        run_path(path)
+    return path
+
+
 def _describe(
     version: Annotated[
         bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say which version this is.")
     ] = False,
+    script: Annotated[
+        str | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            callback=_run_script,
+            help="Run a script first, for its equations and models.",
+        ),
+    ] = None,
 ) -> None:
     """Neural surrogates of time-dependent parametric PDEs."""
 

@@ -15,7 +15,7 @@ from vcnef.cli._options import Device
 
 
 def generate(
-    equation: Annotated[str, typer.Argument(help="advection, burgers, cns1d, cns2d or cns3d")],
+    equation: Annotated[str, typer.Argument(help="Its name; `vcnef equations` lists them.")],
     samples: Annotated[int, typer.Option(help="Trajectories per data set.")] = 1000,
     settings: Annotated[
         list[str] | None,
