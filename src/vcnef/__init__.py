@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from vcnef import data, metrics, pde, plots
+    from vcnef import data, metrics, pde, plots, training
     from vcnef.accelerate import explain
     from vcnef.data import Trajectories, from_arrays, generate, open
     from vcnef.evaluation import evaluate
     from vcnef.models.derivative import time_derivative
     from vcnef.models.registry import build, list_models
     from vcnef.models.release import from_release
-    from vcnef.pde import solve
+    from vcnef.pde import Equation, solve
     from vcnef.problem import Problem
     from vcnef.surrogate import Surrogate
     from vcnef.workflow import fit, load
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Equation",
     "Problem",
     "Surrogate",
     "Trajectories",
@@ -38,9 +39,11 @@ __all__ = [
     "plots",
     "solve",
     "time_derivative",
+    "training",
 ]
 
 _HOMES = {
+    "Equation": "vcnef.pde",
     "Problem": "vcnef.problem",
     "Surrogate": "vcnef.surrogate",
     "Trajectories": "vcnef.data",

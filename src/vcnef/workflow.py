@@ -30,6 +30,7 @@ from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
 from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
+from vcnef.training.own import check_objective, check_settings
 from vcnef.training.screen import describe_choices, training_progress
 
 MANY = 2000
@@ -61,6 +62,7 @@ def fit(
     channels: Sequence[str] | None = None,
     name: str | None = None,
     periodic: bool | None = None,
+    objective: Any = None,
     resume: bool = False,
     devices: int | str = "auto",
     nodes: int = 1,
@@ -78,6 +80,9 @@ def fit(
     overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
         Strides and the horizon are those of the data, unless they are given here.
 
+    objective: a loss of your own, a function of (model, batch, progress) in place of the preset's; or beside it, as
+        `vcnef.training.Beside(f, weight=0.1)`. `vcnef.training.Objective` says what a batch holds.
+
     The standard error shows what was chosen and how far the run is: a bar on a terminal, plain lines elsewhere. With
     `quiet` it shows nothing. `on_progress` takes a record about once a second in place of it.
     """
@@ -89,10 +94,11 @@ def fit(
     config = config.with_model(model or config.model.name).override({"data": VIEW})
     own = [each.name for each in signature(fit).parameters.values() if each.kind is each.KEYWORD_ONLY]
     config = config.override(overrides, beside=own)
+    _check_objective(objective, config, overrides)
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
-        config, _view(trajectories, config), out=folder, resume=resume, devices=devices, nodes=nodes,
-        preset=str(chosen), quiet=quiet, on_progress=on_progress,
+        config, _view(trajectories, config), out=folder, objective=objective, resume=resume, devices=devices,
+        nodes=nodes, preset=str(chosen), quiet=quiet, on_progress=on_progress,
     )  # fmt: skip
 
 
@@ -101,6 +107,7 @@ def train(
     data: Data,
     *,
     out: str | Path,
+    objective: Any = None,
     resume: bool = False,
     devices: int | str = "auto",
     nodes: int = 1,
@@ -110,9 +117,11 @@ def train(
 ) -> Run:
     """Train what a configuration describes, on data that are already viewed as it says; `resume` continues a run.
 
-    `preset` is the name under which the screen shows the configuration; see `fit` for `quiet` and `on_progress`.
+    `preset` is the name under which the screen shows the configuration; see `fit` for `objective`, `quiet` and
+    `on_progress`.
     """
     check_fit(config, data)
+    _check_objective(objective, config)
     folder = Path(out)
     check_folder(folder, resume=resume)
     if resume:
@@ -146,7 +155,7 @@ def train(
     with training_progress(recipe.epochs) if shown else nullcontext(on_progress) as report:
         return train_surrogate(
             surrogate, training, validation, recipe,
-            out=folder, queries=config.queries(window), symmetries=symmetries,
+            out=folder, queries=config.queries(window), symmetries=symmetries, objective=objective,
             devices=devices, nodes=nodes, resume=resume, on_begin=begin, on_progress=report,
         )  # fmt: skip
 
@@ -293,11 +302,20 @@ def _thin(data: Data, config: Config) -> Data:
 
 
 def _check_window(window: Window | None, config: Config) -> None:
-    if window and (config.train.physics or config.train.unroll != "full"):
+    if window and config.train.unroll != "full":
         raise ValueError(
-            f"data.window is {config.data.window}, with train.physics={config.train.physics:g} and "
-            f"train.unroll={config.train.unroll!r}, which are about whole trajectories. Set data.window=direct."
+            f"data.window is {config.data.window}, but train.unroll={config.train.unroll!r} is about whole "
+            "trajectories. Set data.window=direct."
         )
+
+
+def _check_objective(objective: Any, config: Config, given: Mapping[str, Any] | None = None) -> None:
+    """Whether an objective can be called, and means something with these settings."""
+    if objective is None:
+        return
+    check_objective(objective)
+    named = {name.rpartition(".")[2]: value for name, value in flatten(given or {})}
+    check_settings(objective, config.train, named)
 
 
 def _check_instance(surrogate: Surrogate, config: Config) -> None:

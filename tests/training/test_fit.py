@@ -2,6 +2,7 @@
 
 import sys
 import time
+from functools import wraps
 from itertools import count
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -51,13 +52,14 @@ def test_optimisers_and_schedules(fit_quickly, tmp_path, optimiser, schedule):
 
 
 def test_muon_resumes_exactly(fit_quickly, tmp_path):
+    def batch_loss(model, batch, progress):
+        return (model(batch.u0, batch.grid, batch.t, batch.params) - batch.u).square().mean()
+
+    @wraps(batch_loss)
     def stop(model, batch, progress):
         if progress > 0.5:
             raise KeyboardInterrupt
         return batch_loss(model, batch, progress)
-
-    def batch_loss(model, batch, progress):
-        return (model(batch.u0, batch.grid, batch.t, batch.params) - batch.u).square().mean()
 
     knobs = {"epochs": 2, "optimiser": "muon", "schedule": "constant"}
     whole = fit_quickly(arguments={"objective": batch_loss}, **knobs)

@@ -225,7 +225,7 @@ def test_parameters_that_the_data_do_not_name_are_given():
     problem = replace(loss.problem, parameters=("eta",), ranges={})
     given = PhysicsLoss(problem, scaling_of(problem), constants={"zeta": 0.03})
     fewer = replace(batch, params=batch.params[:, :1])
-    assert given._setting(fewer)["params"]["zeta"] == 0.03
+    assert given._setting(fewer, fewer.t)["params"]["zeta"] == 0.03
     with pytest.raises(ValueError, match=r"'cns1d' needs zeta; the data name eta. Give .* params={'zeta': 0.007}, or"):
         PhysicsLoss(problem, scaling_of(problem))
 
@@ -245,12 +245,20 @@ BURGERS = Problem("burgers", ("u",), ("nu",))
         (replace(BURGERS, name="heat"), {}, "The equation of problem 'heat' is not known; expected one of advection,"),
         (replace(BURGERS, channels=("v",)), {}, "the channels v; its equation has 1 and u. Order and name them so"),
         (replace(BURGERS, domain=((0.0, 1.0),) * 2), {}, "'burgers' has 2 axes and the channels u; its equation has 1"),
-        (replace(BURGERS, periodic=False), {}, "'burgers' is not periodic; residuals are known on periodic grids only"),
+        (
+            replace(BURGERS, periodic=False),
+            {},
+            "is not periodic, and 'spectral' derivatives are taken around a period",
+        ),
         (BURGERS, {"horizon": 0.0}, r"horizon is 0; expected a time above 0.* Initial states have none: give it"),
         (BURGERS, {"times": 0}, "times is 0; expected at least 1, or None"),
         (BURGERS, {"initial": -1.0}, "initial is -1; expected a weight of 0 or more"),
         (BURGERS, {"generation": "2021"}, "no generation '2021'"),
-        (BURGERS, {"method": "upwind"}, "no method 'upwind' for a residual. Use one of spectral, finite_volume"),
+        (
+            BURGERS,
+            {"method": "upwind"},
+            "no method 'upwind' for a residual. Use one of spectral, finite_volume, finite_d",
+        ),
     ],
 )
 def test_borders_of_the_problem(problem, options, message):

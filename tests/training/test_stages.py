@@ -21,6 +21,7 @@ class Stopping(TwoStages):
     """The same, with a signal at some progress."""
 
     at: float = 0.0
+    name = None  # what a run calls the recipe's own loss, which goes on where this one stops
 
     def __call__(self, model, batch, progress):
         if progress >= self.at:

@@ -253,6 +253,12 @@ def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -
                 f"The run in {folder} was begun with {name}={begun[name]!r}; the recipe now has "
                 f"{now['recipe'][name]!r}. Resume it as it was begun, or start a new run."
             )
+    # States of earlier versions do not name their objective.
+    if "objective" in then and then["objective"] != now["objective"]:
+        raise ChangedRunError(
+            f"The run in {folder} was begun with {_named(then['objective'])}; it is now to go on with "
+            f"{_named(now['objective'])}. Resume it as it was begun, or start a new run."
+        )
     if then["steps_per_epoch"] != now["steps_per_epoch"]:
         raise ChangedRunError(
             f"The run in {folder} had {then['steps_per_epoch']} steps per epoch; with these data it has "
@@ -271,6 +277,10 @@ def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -
             f"The run in {folder} was begun with points {_told(then.get('points'))}; they would now be "
             f"{_told(now['points'])}. Resume it with the version of vcnef that it was begun with, or start a new run."
         )
+
+
+def _named(objective: str | None) -> str:
+    return f"the objective {objective!r}" if objective else "the loss of the recipe"
 
 
 def _told(points: Mapping[str, Any] | None) -> str:

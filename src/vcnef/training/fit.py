@@ -16,6 +16,7 @@ from vcnef.training.devices import fused, mean_over, numerics, seed_step, start
 from vcnef.training.job import Job, prepare
 from vcnef.training.log import Record, open_diary
 from vcnef.training.objectives import Objective
+from vcnef.training.own import Beside
 from vcnef.training.progress import Reporter
 from vcnef.training.recipe import Recipe
 from vcnef.training.schedules import learning_rate
@@ -42,7 +43,7 @@ def fit(
     out: str | Path | None = None,
     queries: Queries | None = None,
     symmetries: Sequence[Symmetry] = (),
-    objective: Objective | None = None,
+    objective: Objective | Beside | None = None,
     devices: int | str = "auto",
     nodes: int = 1,
     resume: bool = False,
@@ -51,7 +52,8 @@ def fit(
 ) -> Run:
     """Train a surrogate, which has the best weights afterwards: those with the smallest nRMSE on `valid`.
 
-    Without `valid`, they are those of the end. `objective` replaces the loss that the recipe names. `devices` is a
+    Without `valid`, they are those of the end. `objective` replaces the loss that the recipe names, or
+    stands beside it (`Beside`). `devices` is a
     number, "cpu", or "auto": one device, or all that `torchrun` or SLURM has started processes for.
 
     `resume` continues the interrupted run in `out`, exactly as if nothing had happened. SIGTERM and SIGINT save the

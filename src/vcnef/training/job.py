@@ -19,6 +19,7 @@ from vcnef.training.checkpoint import RunFolder, State, terms_of
 from vcnef.training.devices import share
 from vcnef.training.objectives import Loss, Objective, combine, data_objective
 from vcnef.training.optimisers import Average, build_optimiser
+from vcnef.training.own import Beside, FirstWindow, Own, Sum, name_of
 from vcnef.training.physics import PhysicsLoss
 from vcnef.training.recipe import Recipe
 from vcnef.training.step import Step, build_step
@@ -61,14 +62,15 @@ def prepare(
     folder: RunFolder,
     queries: Queries,
     symmetries: Sequence[Symmetry],
-    objective: Objective | None,
+    objective: Objective | Beside | None,
     resume: bool,
 ) -> Job:
     folder.open(resume=resume)
     torch.manual_seed(recipe.seed + fabric.global_rank)
     model = surrogate.to(fabric.device).model
     _check_steps(surrogate, train)
-    objective = objective or default_objective(recipe, surrogate, queries, train.t)
+    name = name_of(objective)
+    objective = choose_objective(objective, recipe, surrogate, queries, train.t)
     shard, device, size = (fabric.global_rank, fabric.world_size), fabric.device, share(recipe, fabric)
     views = {"queries": queries, "symmetries": symmetries, "scaling": surrogate.scaling}
     whole = len(train) // fabric.world_size >= MANY_BATCHES * size
@@ -77,13 +79,14 @@ def prepare(
     average = Average(model, recipe.ema) if recipe.ema else None
     losses = torch.zeros((), device=device)
     state = State(model, build_optimiser(model, recipe), fabric.strategy.precision, average, losses=losses)
-    terms = terms_of(recipe, len(batches), surrogate)
+    terms = terms_of(recipe, len(batches), surrogate) | {"objective": name}
     if resume:
         folder.restore(state, surrogate, terms)
     model.train()  # Not before: what is refused stays ready to predict.
     loss, optimiser = fabric.setup(Loss(model, objective), state.optimiser)
     step = build_step(fabric, loss, optimiser, recipe, objective)
     surrogate.provenance |= {"recipe": asdict(recipe), "torch": torch.__version__}
+    surrogate.provenance |= {"objective": name} if name else {}
     return Job(fabric, surrogate, recipe, batches, judged, step, state, folder, terms)
 
 
@@ -97,9 +100,22 @@ def _check_steps(surrogate: Surrogate, train: Trajectories | StoredTrajectories)
         )
 
 
+def choose_objective(given: Any, recipe: Recipe, surrogate: Surrogate, queries: Queries, t: Tensor) -> Objective:
+    """The loss that a recipe names, one of the user's in its place, or both."""
+    if given is None:
+        return default_objective(recipe, surrogate, queries, t)
+    own = Own(given.objective if isinstance(given, Beside) else given, surrogate.scaling)
+    if queries.window:
+        own = FirstWindow(own, queries.window, queries.pushes, is_even(t.cpu()))
+    if isinstance(given, Beside):
+        return Sum(default_objective(recipe, surrogate, queries, t), own, given.weight)
+    return own
+
+
 def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries, t: Tensor) -> Objective:
     """The loss that a recipe names, for data with these times."""
-    data = data_objective(recipe, surrogate.scaling.fields, surrogate.model, queries, even=is_even(t.cpu()))
+    even = is_even(t.cpu())
+    data = data_objective(recipe, surrogate.scaling.fields, surrogate.model, queries, even=even)
     if not recipe.physics:
         return data
     # Without trajectories, nothing but this term holds the initial states.
@@ -107,4 +123,11 @@ def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries, t:
     generation = noted_generation(surrogate.provenance.get("generated", {}))
     options = {"method": recipe.physics_method, "generation": generation} | ({} if recipe.data_weight else alone)
     physics = PhysicsLoss(surrogate.problem, surrogate.scaling, **options)
+    if physics.needs_clock and (queries.window or queries.random_starts or queries.passes):
+        raise ValueError(
+            f"The equation {surrogate.problem.name!r} depends on time, but window, random_starts and passes start "
+            "samples at any frame, of which batches do not tell the time. Set data.window=direct, and leave out those."
+        )
+    if queries.window:
+        physics = FirstWindow(physics, queries.window, queries.pushes, even)
     return combine(data, physics, recipe)

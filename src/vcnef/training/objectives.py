@@ -26,6 +26,13 @@ from vcnef.training.windows import Windows
 class Objective(Protocol):
     """A scalar loss of a model on a batch, both in the network's units; `progress` is that of the run, in (0, 1].
 
+    A batch holds what the model is asked and what it should answer: states `u0 [b *x c]`, `grid [*x D]`, the times `t
+    [t]` or `[b t]` since the states as parts of the horizon (of the window, where the model is a flow map), parameters
+    `params [b p]` in the order of the data, and the true `u [b t *x c]`. `ask(model, batch)` is what the model answers.
+    A function with a fourth argument `scaling` is given the units of the data: `scaling.fields.denormalise(z)` are
+    physical fields, `scaling.physical(z, z_t)` fields with their derivatives in time, `scaling.params.unscale(params)`
+    and `scaling.physical_points(grid)` the rest, and `scaling.horizon` is how long the network's time 1 is.
+
     A mean over samples, not a sum: processes that share a batch average their gradients. One with `static = True` never
     waits for the device and launches the same kernels whatever the progress, so that its step can be recorded and
     replayed. Where they change during the run, its `phases` are the parts of the run after which they do.

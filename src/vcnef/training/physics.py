@@ -14,8 +14,9 @@ from vcnef.data.transfer import send
 from vcnef.grid import is_scattered, spacing
 from vcnef.models.derivative import time_derivative
 from vcnef.models.interface import TrajectoryModel
-from vcnef.pde import Equation, equation, residual, residual_norm
-from vcnef.pde.fluxes import LAWS, METHODS
+from vcnef.pde import Equation, equation, equations, is_known, residual, residual_norm
+from vcnef.pde.equation import OWN
+from vcnef.pde.fluxes import METHODS
 from vcnef.problem import Problem
 from vcnef.training.recipe import Recipe
 
@@ -43,7 +44,8 @@ class PhysicsLoss:
 
     A batch is in the network's units; of its trajectories nothing is read. The model must be continuous in time.
 
-    Good values: "spectral" where the grid resolves the fields, "finite_volume" where there are shocks; `times=3` and
+    Good values: "spectral" where the grid resolves the fields, "finite_volume" where there are shocks,
+    "finite_difference" between walls (what holds at the walls is the data's to say, not this loss's); `times=3` and
     `initial=10` taught a small VCNeF advection to 4 % without a trajectory. On a CPU a step costs 3 to 5 plain ones.
     Breaks when: the network runs in half precision, whose noise drowns derivatives, so autocasting is off in here. With
     ReLU (the point-wise VCNeF) ∂û/∂t jumps in time and weights: its gradient is right between jumps, blind to them.
@@ -68,10 +70,8 @@ class PhysicsLoss:
         """
         self.problem, self.method = problem, method
         self.times, self.initial, self.constants = times, initial, dict(constants or {})
-        self.equation = _equation(problem, generation)
+        self.equation = _equation(problem, generation, method)
         _check_parameters(self.equation, problem, self.constants)
-        if method not in METHODS:
-            raise ValueError(f"There is no method {method!r} for a residual. Use one of {', '.join(METHODS)}.")
         if scaling.horizon <= 0:
             raise ValueError(
                 f"The horizon is {scaling.horizon:g}; expected a time above 0, in which the equation is to hold. "
@@ -87,8 +87,9 @@ class PhysicsLoss:
     @torch.compiler.disable  # compiled derivatives of forward-mode derivatives fail, and Fourier transforms do not fuse
     def __call__(self, model: TrajectoryModel, batch: Batch, progress: float = 0.0) -> Float[Tensor, ""]:
         """The loss; `progress`, the part of the run that is done, seeds the random times."""
-        u, u_t, z = self._predict(model, batch, self._query_times(batch, progress))
-        physics = residual(u=u, u_t=u_t, **self._setting(batch)) / self._scale
+        t = self._query_times(batch, progress)
+        u, u_t, z = self._predict(model, batch, t)
+        physics = residual(u=u, u_t=u_t, **self._setting(batch, t)) / self._scale
         loss = physics.square().mean()
         if self.initial:
             loss = loss + self.initial * (z[:, 0] - batch.u0).square().mean()
@@ -97,8 +98,14 @@ class PhysicsLoss:
     @torch.no_grad()
     def relative(self, model: TrajectoryModel, batch: Batch, progress: float = 0.0) -> Float[Tensor, "b t c"]:
         """A diagnostic: the residual against the terms of the equation; 0 obeys, 1 is no balance at all."""
-        u, u_t, _ = self._predict(model, batch, self._query_times(batch, progress))
-        return residual_norm(u=u, u_t=u_t, **self._setting(batch))
+        t = self._query_times(batch, progress)
+        u, u_t, _ = self._predict(model, batch, t)
+        return residual_norm(u=u, u_t=u_t, **self._setting(batch, t))
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the equation depends on the time since the initial state."""
+        return "t" in self.equation.law.needs
 
     def _place(self, scaling: Scaling) -> None:
         """Take the scales of a device, with what follows from them."""
@@ -106,7 +113,8 @@ class PhysicsLoss:
         # Of a channel in its logarithm, std is relative to a typical value, exp(mean).
         typical = torch.where(fields.log, fields.mean.exp(), fields.mean)
         self._scale = fields.std * torch.where(fields.log, typical, 1.0) / scaling.span
-        positive = torch.tensor([name in POSITIVE for name in self.problem.channels]).to(fields.mean.device)
+        gas = self.equation.generation != OWN
+        positive = torch.tensor([gas and name in POSITIVE for name in self.problem.channels]).to(fields.mean.device)
         self._least = torch.where(positive, LEAST_SHARE * typical, -torch.inf)
 
     def _predict(self, model: TrajectoryModel, batch: Batch, t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -115,11 +123,10 @@ class PhysicsLoss:
             _check_grid(self.problem, batch, self.scaling.length)
         if self.scaling.fields.mean.device != batch.u0.device:
             self._place(self.scaling.to(batch.u0.device))
-        fields = self.scaling.fields
         with torch.autocast(batch.u0.device.type, enabled=False):
             z, z_t = time_derivative(model, batch.u0, batch.grid, t, batch.params if model.params else None)
             # Also in samples' own units: the equation is the same there.
-            u, u_t = torch.func.jvp(fields.denormalise, (z,), (z_t / self.scaling.span,))
+            u, u_t = self.scaling.physical(z, z_t)
         if new not in self._seen:
             _check_continuous(model, u_t, z)
             self._seen.add(new)
@@ -140,36 +147,47 @@ class PhysicsLoss:
             raise ValueError("The batch has no query times; expected at least 1. Draw them, e.g. with times=8.")
         return torch.cat([t.new_zeros(*t.shape[:-1], 1), t], dim=-1) if self.initial else t
 
-    def _setting(self, batch: Batch) -> dict[str, object]:
-        """Equation, parameters and domain, as `residual` takes them."""
+    def _setting(self, batch: Batch, t: Tensor) -> dict[str, object]:
+        """Equation, parameters, domain and times, as `residual` takes them."""
         columns = self.scaling.params.unscale(batch.params).unbind(dim=-1)
         given = {**self.constants, **dict(zip(self.problem.parameters, columns, strict=True))}
         return {
-            "name": self.equation.name,
+            "name": self.equation,
             "params": {name: given[name] for name in self.equation.defaults},
             "domain": self.problem.domain,
             "method": self.method,
-            "generation": self.equation.generation,
+            "periodic": self.problem.periodic,
+            "grid": self.scaling.physical_points(batch.grid),
+            "t": t * self.scaling.span,
         }
 
 
-def _equation(problem: Problem, generation: str) -> Equation:
+def _equation(problem: Problem, generation: str, method: str) -> Equation:
     """The equation that a problem names, if its fields are those of the equation."""
-    if problem.name not in LAWS:
+    if method not in METHODS:
+        raise ValueError(f"There is no method {method!r} for a residual. Use one of {', '.join(METHODS)}.")
+    if not is_known(problem.name):
+        known = [name for name, each in equations().items() if each.law]
         raise ValueError(
-            f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(LAWS)}. "
-            "Name the problem so if it is one of them, or train without physics."
+            f"The equation of problem {problem.name!r} is not known; expected one of {', '.join(known)}. Name the "
+            f"problem so if it is one of them, define it as vcnef.Equation({problem.name!r}, …), or train without "
+            "physics."
         )
     chosen = equation(problem.name, generation=generation)
+    if chosen.law is None:
+        raise ValueError(
+            f"The equation {chosen.name!r} is known without its right-hand side, so there is no residual. Define it "
+            f"with one, vcnef.Equation({chosen.name!r}, f), or train without physics."
+        )
     if problem.channels != chosen.problem.channels or problem.ndim != chosen.problem.ndim:
         raise ValueError(
             f"Problem {problem.name!r} has {problem.ndim} axes and the channels {', '.join(problem.channels)}; its "
             f"equation has {chosen.problem.ndim} and {', '.join(chosen.problem.channels)}. Order and name them so."
         )
-    if not problem.periodic:
+    if not problem.periodic and method != "finite_difference":
         raise ValueError(
-            f"Problem {problem.name!r} is not periodic; residuals are known on periodic grids only. "
-            "Train without physics."
+            f"Problem {problem.name!r} is not periodic, and {method!r} derivatives are taken around a period. Set "
+            "physics_method='finite_difference', or train without physics."
         )
     return chosen
 
@@ -186,7 +204,8 @@ def _check_parameters(chosen: Equation, problem: Problem, constants: Mapping[str
 
 
 def _check_grid(problem: Problem, batch: Batch, length: float) -> None:
-    """Whether the points of a batch fill the period; `length` is what the network's length 1 is in its units."""
+    """Whether derivatives can be taken on the points of a batch, and whether they fill the period, if there is one;
+    `length` is what the network's length 1 is in its units."""
     sides = tuple(batch.u0.shape[1:-1])
     if len(sides) != problem.ndim or is_scattered(batch.grid):
         raise ValueError(
@@ -195,7 +214,7 @@ def _check_grid(problem: Problem, batch: Batch, length: float) -> None:
         )
     for scaled_gap, n, (low, high) in zip(spacing(batch.grid), sides, problem.domain, strict=True):
         gap = scaled_gap * length
-        if not isclose(gap * n, high - low, rel_tol=1e-3):
+        if problem.periodic and not isclose(gap * n, high - low, rel_tol=1e-3):
             raise ValueError(
                 f"{n} points at a distance of {gap:.6g} do not fill the period ({low:g}, {high:g}) evenly; "
                 f"expected a distance of {(high - low) / n:.6g}. Use cell centres, and a stride that divides them."

@@ -57,8 +57,9 @@ class Recipe:
     """Weight of a loss on windows that are asked in two parts, φ_{w − s}(φ_s(u)), with any s."""
     physics: float = 0.0
     """Weight of the residual of the equation."""
-    physics_method: Literal["spectral", "finite_volume"] = "spectral"
-    """How derivatives in space are taken for it: exactly where the grid resolves the fields, or as the solver does."""
+    physics_method: Literal["spectral", "finite_volume", "finite_difference"] = "spectral"
+    """How derivatives in space are taken for it: exactly where the grid resolves the fields, as the benchmark's solvers
+    do, or by differences of fourth order, which there are between walls too."""
     physics_warm_up: float = 0.0
     """Part of the run over which its weight rises from 0."""
     data_weight: float = 1.0
