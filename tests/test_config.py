@@ -120,7 +120,10 @@ def test_random_phases_move_the_stride_behind_the_shifts():
         ("train.minutes=soon", "train.minutes is 'soon'; expected a number."),
         ("train.compile=maybe", "train.compile is 'maybe'; expected true or false."),
         ("train.optimiser=sgd", "train.optimiser is 'sgd'; expected 'adam', 'adamw' or 'muon'."),
-        ("train.physics_method=exact", "train.physics_method is 'exact'; expected 'spectral' or 'finite_volume'."),
+        (
+            "train.physics_method=exact",
+            "train.physics_method is 'exact'; expected 'spectral', 'finite_volume' or 'finite_difference'.",
+        ),
         ("train.logs=[paper]", "train.logs.0 is 'paper'; expected 'tensorboard' or 'wandb'."),
         ("train.epochs=0", "epochs is 0; "),
         ("data.log=density", "data.log is 'density'; expected a list in square brackets."),

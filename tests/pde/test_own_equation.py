@@ -120,6 +120,21 @@ def test_fourth_derivatives_two_axes_places_and_times_by_a_manufactured_solution
         residual(chosen, u, rate)
 
 
+def test_coefficients_of_places_have_derivatives_too():
+    """(a u_x)_x and a_x u_x + a u_xx are the same."""
+
+    def layered(u, d, p, x):
+        return d((2 + torch.sin(2 * pi * x)) * d(u, "x"), "x")
+
+    def by_parts(u, d, p, x):
+        a = 2 + torch.sin(2 * pi * x)
+        return d(a, "x") * d(u, "x") + a * d(u, "x", 2)
+
+    u = torch.randn(3, 2, 1, 1).double() * torch.cos(4 * pi * points(32)[:, None])
+    rates = [residual(Equation("layers", each), u, torch.zeros_like(u)) for each in (layered, by_parts)]
+    torch.testing.assert_close(rates[0], rates[1], rtol=0, atol=1e-9)
+
+
 def test_several_fields_come_and_go_as_a_tuple():
     def waves(state, d, p):
         u, v = state

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from inspect import Parameter, signature
-from math import isfinite, sqrt
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.grid import cell_centres
+from vcnef.pde.definition import check_definition, middle, options_of
 from vcnef.pde.derivatives import FiniteDifference
 from vcnef.pde.fluxes import Law, Spectral
 from vcnef.pde.formula import POINTS, Formula
@@ -85,14 +84,14 @@ class Equation:
     def __post_init__(self) -> None:
         if self.generation != OWN:
             return
-        _check_parts(self)
+        check_definition(self)
         # A line may be given as its two ends alone.
         box = (self.domain,) if np.shape(self.domain) == (2,) else self.domain
         object.__setattr__(self, "domain", tuple((float(low), float(high)) for low, high in box))
         object.__setattr__(self, "channels", tuple(self.channels))
         if self.initial is not None:
             object.__setattr__(self, "sampler", OneByOne(self.initial))
-            object.__setattr__(self, "initial_options", _options_of(self.initial) | dict(self.initial_options))
+            object.__setattr__(self, "initial_options", options_of(self.initial) | dict(self.initial_options))
         spacing = tuple((high - low) / POINTS for low, high in self.problem.domain)
         if isinstance(self.law, Formula):
             self.law.try_out(Spectral(spacing) if self.periodic else FiniteDifference(spacing, False), self.defaults)
@@ -113,7 +112,7 @@ class Equation:
     @cached_property
     def defaults(self) -> dict[str, float]:
         """Value of each parameter where none is given; of a range its middle, as samples draw from it."""
-        return {name: _middle(value) for name, value in self.parameters.items()}
+        return {name: middle(value) for name, value in self.parameters.items()}
 
     @cached_property
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -211,49 +210,6 @@ class Equation:
                 f"space, and the channels {', '.join(self.channels)}."
             )
         return states
-
-
-def _check_parts(own: Equation) -> None:
-    """Whether a user's definition is one."""
-    from vcnef.pde.registry import EQUATIONS
-
-    if own.name in EQUATIONS:
-        raise ValueError(f"{own.name!r} is an equation of the package. Choose another name.")
-    if own.rate is not None and not callable(own.rate) and not isinstance(own.rate, Law):
-        raise ValueError(f"The rate of {own.name!r} is {own.rate!r}; expected a function of (u, d, p).")
-    if isinstance(own.channels, str):
-        raise ValueError(f"channels is {own.channels!r}; expected names in a list, e.g. channels=({own.channels!r},).")
-    if not isinstance(own.parameters, Mapping):
-        raise ValueError(
-            f"parameters is {own.parameters!r}; expected values by name, e.g. parameters={{'D': 0.01}}, or ranges."
-        )
-    for name, value in own.parameters.items():
-        _check_parameter(name, value)
-    ends = np.shape(own.domain)
-    if ends != (2,) and (len(ends) != 2 or ends[1] != 2):
-        raise ValueError(f"domain is {own.domain!r}; expected (low, high), or such a pair for each axis.")
-
-
-def _check_parameter(name: str, value: Any) -> None:
-    """Whether it is a number, or the two ends of a range."""
-    ends = value if isinstance(value, tuple) else (value,)
-    numbers = all(isinstance(each, int | float | np.number) and isfinite(each) for each in ends)
-    if not numbers or len(ends) > 2 or (len(ends) == 2 and ends[0] >= ends[1]):
-        raise ValueError(f"Parameter {name!r} is {value!r}; expected a number, or a (low, high) range.")
-
-
-def _middle(value: Any) -> float:
-    """Of a positive range that of its logarithm, in which it is drawn."""
-    if not isinstance(value, tuple):
-        return float(value)
-    low, high = value
-    return sqrt(low * high) if low > 0 else (low + high) / 2
-
-
-def _options_of(initial: Callable[..., Any]) -> dict[str, object]:
-    """The keywords of a function, with their defaults."""
-    given = list(signature(initial).parameters.values())[2:]
-    return {each.name: each.default for each in given if each.default is not Parameter.empty}
 
 
 def _column(name: str, value: Value, u: Tensor) -> Tensor:

@@ -117,10 +117,14 @@ class Derivatives:
             raise ValueError(f"d(…, {axis!r}) names no axis; expected one of {', '.join(self._axes)}.")
         if not isinstance(order, int) or order < 1:
             raise ValueError(f"d(…, {axis!r}, {order!r}) has no order; expected 1, 2, 3, …")
-        if not isinstance(q, Tensor) or q.shape != self._shape:
+        try:
+            field = q.expand(self._shape)  # of a coefficient that all samples share, too
+        except (AttributeError, RuntimeError):
             shape = tuple(q.shape) if isinstance(q, Tensor) else type(q).__name__
-            raise ValueError(f"d takes a field of shape {tuple(self._shape)}, samples and space; got {shape}.")
-        return self._method.derivative(q, self._axes.index(axis) + 1, order)
+            raise ValueError(
+                f"d takes a field of shape {tuple(self._shape)}, samples and space; got {shape}."
+            ) from None
+        return self._method.derivative(field, self._axes.index(axis) + 1, order)
 
 
 class Parameters(dict):

@@ -233,12 +233,16 @@ def check_unused(folder: Path) -> None:
         )
 
 
-def terms_of(recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate) -> dict[str, Any]:
-    """What a run is begun with: its recipe, and what the surrogate says of the data that it was built for."""
+def terms_of(
+    recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate, objective: str | None = None
+) -> dict[str, Any]:
+    """What a run is begun with: its recipe, the name of an objective in place of the recipe's, and what the surrogate
+    says of the data that it was built for."""
     told = {name: surrogate.provenance[name] for name in TOLD if name in surrogate.provenance}
     return {
         "recipe": asdict(recipe),
         "steps_per_epoch": steps_per_epoch,
+        "objective": objective,
         "data": surrogate.problem.to_dict() | told,
         "points": points.to_dict() if (points := surrogate.scaling.points) else None,
     }

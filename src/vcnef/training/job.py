@@ -79,7 +79,7 @@ def prepare(
     average = Average(model, recipe.ema) if recipe.ema else None
     losses = torch.zeros((), device=device)
     state = State(model, build_optimiser(model, recipe), fabric.strategy.precision, average, losses=losses)
-    terms = terms_of(recipe, len(batches), surrogate) | {"objective": name}
+    terms = terms_of(recipe, len(batches), surrogate, name)
     if resume:
         folder.restore(state, surrogate, terms)
     model.train()  # Not before: what is refused stays ready to predict.
