@@ -63,6 +63,15 @@ def test_equations(vcnef, tmp_path):
     ]  # fmt: skip
 
 
+def test_a_verb_knows_what_the_script_before_it_defines(vcnef, tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text(MINE.replace("periodic=False", "initial=lambda rng, x: 0 * x + rng.uniform()"), encoding="utf-8")
+    code, out, _ = vcnef("--with", script, "generate", "fisher", "--samples", 3, "--resolution", 8, "--out", tmp_path)
+    assert code == 0
+    assert "fisher_D0.01to0.1_r2.0.hdf5: 3 trajectories" in out
+    assert vcnef("generate", "fisher2", "--out", tmp_path)[2].startswith("There is no equation 'fisher2'")
+
+
 def test_equations_for_programs(vcnef):
     code, out, _ = vcnef("equations", "--json")
     records = {each["name"]: each for each in json.loads(out)}

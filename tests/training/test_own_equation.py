@@ -159,9 +159,19 @@ def test_what_is_not_known_of_an_equation_is_said():
         PhysicsLoss(problem, scaling)
     Equation("rod", heat, parameters={"D": 0.1})
     assert PhysicsLoss(problem, scaling)
+    with pytest.raises(ValueError, match="'rod' is known by its right-hand side and has no fluxes for 'finite_volume'"):
+        PhysicsLoss(problem, scaling, method="finite_volume")
     with pytest.raises(ValueError, match="is not periodic, and 'spectral' derivatives are taken around a period"):
         PhysicsLoss(replace(problem, periodic=False), scaling)
     assert PhysicsLoss(replace(problem, periodic=False), scaling, method="finite_difference")
+
+
+def test_a_density_of_ones_own_is_no_gas_and_may_be_zero():
+    Equation("crowd", lambda q, d, p: 0 * q, channels=("density",))
+    assert (vcnef.solve("crowd", torch.zeros(1, 8, 1), t=[1.0]) == 0).all()
+    problem = Problem("crowd", ("density",))
+    loss = PhysicsLoss(problem, Scaling.identity(problem, 1.0))
+    assert loss._least == -torch.inf
 
 
 def test_symmetries_of_an_equation_of_ones_own_are_vouched_for(tmp_path):

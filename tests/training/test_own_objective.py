@@ -184,3 +184,16 @@ def test_settings_of_a_configuration_that_would_mean_nothing_are_refused(tmp_pat
 def test_weights_are_above_zero(weight):
     with pytest.raises((ValueError, TypeError), match="weight"):
         Beside(absolute, weight=weight)
+
+
+def test_models_that_step_have_an_objective_too_but_no_derivative_in_time(tmp_path):
+    def slope(model, batch, progress):
+        return vcnef.time_derivative(model, batch.u0, batch.grid, batch.t, batch.params)[1].square().mean()
+
+    fno = {"model": "fno", "width": 8, "modes": 4, "batch": 4, "epochs": 1, "devices": "cpu", "quiet": True}
+    run = vcnef.fit(waves(), out=tmp_path / "fno", objective=Beside(absolute), **fno)
+    assert run.history[-1]["loss"] > 0
+    with pytest.raises(
+        ValueError, match="prediction of Rollout has no derivative in time; expected a model that is cont"
+    ):
+        vcnef.fit(waves(), out=tmp_path / "slope", objective=slope, **fno)

@@ -17,6 +17,7 @@ from vcnef.models.interface import TrajectoryModel
 from vcnef.pde import Equation, equation, equations, is_known, residual, residual_norm
 from vcnef.pde.equation import OWN
 from vcnef.pde.fluxes import METHODS
+from vcnef.pde.formula import Formula
 from vcnef.problem import Problem
 from vcnef.training.recipe import Recipe
 
@@ -178,6 +179,11 @@ def _equation(problem: Problem, generation: str, method: str) -> Equation:
         raise ValueError(
             f"The equation {chosen.name!r} is known without its right-hand side, so there is no residual. Define it "
             f"with one, vcnef.Equation({chosen.name!r}, f), or train without physics."
+        )
+    if method == "finite_volume" and isinstance(chosen.law, Formula):
+        raise ValueError(
+            f"{chosen.name!r} is known by its right-hand side and has no fluxes for {method!r}. Set "
+            "physics_method='spectral', or 'finite_difference'."
         )
     if problem.channels != chosen.problem.channels or problem.ndim != chosen.problem.ndim:
         raise ValueError(
