@@ -8,10 +8,11 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "grid", "device", "suggest", "timing", "spelling", "checks", "whole", "progress"}
+GROUND = {"problem", "periodicity", "grid", "device", "suggest", "timing", "spelling", "checks", "whole", "progress"}
 
 MAY_USE = {
     "problem": set(),
+    "periodicity": set(),
     "grid": set(),
     "device": set(),
     "suggest": set(),

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
-SPACE = ("x", "y", "z")
-"""The space axes, of which a problem has the first few."""
+from vcnef.periodicity import SPACE, Periodic, per_axis, settle
 
 DIGITS = 1e-5
 """Relative difference below which two values of a parameter are the same; files hold single precision."""
@@ -30,7 +29,8 @@ class Problem:
     channels: tuple[str, ...]
     parameters: tuple[str, ...] = ()
     domain: tuple[tuple[float, float], ...] = ((0.0, 1.0),)
-    periodic: bool = True
+    periodic: Periodic = True
+    """Whether the domain closes on itself: True or False, or one of them for each axis where they differ."""
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Smallest and largest value of each parameter that the data hold; what a surrogate was trained on."""
     units: Mapping[str, str] = field(default_factory=dict)
@@ -53,6 +53,7 @@ class Problem:
         for low, high in self.domain:
             if not (isfinite(low) and isfinite(high) and low < high):
                 raise ValueError(f"Problem {self.name!r} has the axis ({low}, {high}); expected finite low < high.")
+        object.__setattr__(self, "periodic", settle(self.periodic, self.ndim))
         unknown = set(self.ranges) - set(self.parameters)
         if unknown:
             raise ValueError(f"Problem {self.name!r} has ranges for {sorted(unknown)}, not among {self.parameters}.")
@@ -62,6 +63,11 @@ class Problem:
         """Number of spatial dimensions D."""
         return len(self.domain)
 
+    @property
+    def closes(self) -> tuple[bool, ...]:
+        """For each axis whether the domain closes on itself along it."""
+        return per_axis(self.periodic, self.ndim)
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; `from_dict` is its inverse."""
         return {
@@ -69,7 +75,7 @@ class Problem:
             "channels": list(self.channels),
             "parameters": list(self.parameters),
             "domain": [list(axis) for axis in self.domain],
-            "periodic": self.periodic,
+            "periodic": self.periodic if isinstance(self.periodic, bool) else list(self.periodic),
             "ranges": {name: list(pair) for name, pair in self.ranges.items()},
             "units": dict(self.units),
         }
@@ -83,6 +89,7 @@ class Problem:
         values["channels"] = tuple(values["channels"])
         values["parameters"] = tuple(values.get("parameters", ()))
         values["domain"] = tuple((float(low), float(high)) for low, high in values["domain"])
+        values["periodic"] = settle(values.get("periodic", True), len(values["domain"]))
         values["ranges"] = {name: (float(low), float(high)) for name, (low, high) in values.get("ranges", {}).items()}
         return cls(**values)
 

@@ -215,13 +215,13 @@ def grid_stencils(stencil: Stencil, sides: Sides) -> list[GridStencil] | None:
         offsets, weights = stencil.taps(which, grid)
         if grid.sides != grid.extent or len(offsets) > MOST_TAPS:
             return None
-        stencils.append(GridStencil(grid.sides, tuple(offsets), weights.float(), stencil.periodic))
+        stencils.append(GridStencil(grid.sides, tuple(offsets), weights.float(), stencil.closes))
     return stencils
 
 
 def trained_local(stencil: Stencil) -> Local:
     def local(z: Tensor, sides: Sides) -> Tensor:
-        stencils = grid_stencils(stencil, sides) if stencil.periodic else None
+        stencils = grid_stencils(stencil, sides) if all(stencil.closes) else None
         return stencil(z, sides) if stencils is None else NEIGHBOURS(z, stencils)
 
     return local

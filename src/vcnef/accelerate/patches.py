@@ -25,7 +25,7 @@ def encode_patches(
     encoder: PatchEncoder, u0: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"], params: Tensor | None
 ) -> Float[Tensor, "b s d"]:
     sides = whole_sides(tuple(u0.shape[1:-1]), encoder.patches)
-    inputs = join_inputs(continue_field(u0, sides, encoder.periodic), continue_grid(grid, sides), params)
+    inputs = join_inputs(continue_field(u0, sides, encoder.closes), continue_grid(grid, sides), params)
     tokens = []
     with full_precision(u0):
         for size, (shrink, activation, join) in zip(encoder.patches, encoder.scales, strict=True):

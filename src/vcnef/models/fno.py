@@ -11,6 +11,7 @@ from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.layers import CONV, join_inputs
 from vcnef.nn.spectral import SpectralConv
+from vcnef.periodicity import Periodic, per_axis
 
 SIZES = {1: {"width": 64, "modes": 16}, 2: {"width": 48, "modes": 16}, 3: {"width": 20, "modes": 12}}
 """The sizes that give the paper's parameter counts; its table says 32 and 12 in 2D, which does not."""
@@ -37,12 +38,12 @@ class FNO(Stepper):
         width: int,
         modes: int,
         depth: int,
-        padding: bool,
+        padding: tuple[int, ...],
         residual: bool,
     ) -> None:
         super().__init__()
         self.ndim, self.channels, self.params = ndim, channels, params
-        self.padding, self.residual = PADDING[ndim] if padding else (0,) * ndim, residual
+        self.padding, self.residual = padding, residual
         self.lift = nn.Linear(ndim + channels + params, width)
         self.spectral = nn.ModuleList(SpectralConv(ndim, width, modes) for _ in range(depth))
         self.local = nn.ModuleList(CONV[ndim](width, width, 1) for _ in range(depth))
@@ -82,11 +83,13 @@ def fno(
     modes: int | None = None,
     depth: int = 4,
     padding: bool = True,
+    periodic: Periodic = True,
     residual: bool = False,
 ) -> Rollout:
     """Fourier neural operator, rolled out: autoregressive, `steps` steps to the training horizon (cFNO with params).
 
     padding: zeros beyond the far edges, as the benchmark's FNO has them; periodic domains are better off without.
+    periodic: where some axes are periodic and others not, fields are padded along the others alone.
     residual: the network gives the change in a step.
     """
     if ndim not in SIZES:
@@ -94,4 +97,13 @@ def fno(
     given = {"width": width, "modes": modes}
     sizes = SIZES[ndim] | {name: size for name, size in given.items() if size is not None} | {"depth": depth}
     check_at_least(1, **sizes)
-    return Rollout(FNO(ndim, channels, params, **sizes, padding=padding, residual=residual), steps)
+    zeros = _padding(per_axis(periodic, ndim)) if padding else (0,) * ndim
+    return Rollout(FNO(ndim, channels, params, **sizes, padding=zeros, residual=residual), steps)
+
+
+def _padding(closes: tuple[bool, ...]) -> tuple[int, ...]:
+    """The benchmark's zeros, which it has for periodic data too; where only some axes end, as many along those."""
+    usual = PADDING[len(closes)]
+    if len(set(closes)) == 1:
+        return usual
+    return tuple(0 if each else max(usual) for each in closes)

@@ -12,6 +12,7 @@ from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.norms import instance_norm
+from vcnef.periodicity import Periodic, per_axis
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)
 """The neighbours of a node, in nodes."""
@@ -152,7 +153,7 @@ def mp_pde(
     width: int = 128,
     depth: int = 6,
     bundle: int = 5,
-    periodic: bool = True,
+    periodic: Periodic = True,
     absolute: bool = True,
 ) -> Rollout:
     """Message-passing solver in 1D, rolled out: autoregressive, `bundle` of the `steps` to the horizon at a time.
@@ -164,4 +165,5 @@ def mp_pde(
         raise ValueError(f"ndim is {ndim!r}; expected 1, since MP-PDE is for 1D only.")
     sizes = {"width": width, "depth": depth, "bundle": bundle, "steps": steps}
     check_at_least(1, **sizes)
-    return Rollout(MPPDE(channels, params, **sizes, periodic=periodic, absolute=absolute), steps)
+    (closes,) = per_axis(periodic, ndim)
+    return Rollout(MPPDE(channels, params, **sizes, periodic=closes, absolute=absolute), steps)

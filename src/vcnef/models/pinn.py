@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from vcnef.checks import check_at_least, check_lengths
 from vcnef.models.interface import TrajectoryModel
+from vcnef.periodicity import Periodic, per_axis
 
 
 class Points(NamedTuple):
@@ -28,7 +29,7 @@ class PINN(TrajectoryModel):
     neither. Train it on the equation, with `data_weight: 0` and `data.instance`; the residual is taken on the grid of
     the data, with exact derivatives in time.
 
-    On a periodic domain x enters as (cos, sin)(2π x / L), which is periodic by itself; `periodic=False` is the
+    Along a periodic axis x enters as (cos, sin)(2π x / L), which is periodic by itself; `periodic=False` is the
     published network of x as it is, which has to learn that.
     """
 
@@ -43,13 +44,16 @@ class PINN(TrajectoryModel):
         *,
         width: int,
         depth: int,
-        periodic: bool,
+        periodic: Periodic,
         lengths: tuple[float, ...],
     ) -> None:
         super().__init__()
-        self.ndim, self.channels, self.params, self.periodic = ndim, channels, params, periodic
+        self.ndim, self.channels, self.params = ndim, channels, params
+        closes = per_axis(periodic, ndim)
+        self.closed = [axis for axis in range(ndim) if closes[axis]]
+        self.ending = [axis for axis in range(ndim) if not closes[axis]]
         self.register_buffer("lengths", torch.tensor(lengths), persistent=False)
-        sides = [1 + ndim * (1 + periodic), *[width] * depth]
+        sides = [1 + len(self.ending) + 2 * len(self.closed), *[width] * depth]
         hidden = [part for pair in pairwise(sides) for part in (nn.Linear(*pair), nn.Tanh())]
         self.network = nn.Sequential(*hidden, nn.Linear(width, channels))
         for part in self.network:
@@ -70,9 +74,13 @@ class PINN(TrajectoryModel):
         return u.expand(latent.samples, *u.shape[1:])
 
     def _features(self, grid: Tensor) -> Tensor:
-        if not self.periodic:
+        if not self.closed:
             return grid
         angle = 2 * pi * grid / self.lengths
+        # Lists of all axes would copy what is there already.
+        if self.ending:
+            grid, angle = grid[..., self.ending], angle[..., self.closed]
+            return torch.cat([grid, angle.cos(), angle.sin()], dim=-1)
         return torch.cat([angle.cos(), angle.sin()], dim=-1)
 
 
@@ -83,7 +91,7 @@ def pinn(
     *,
     width: int = 40,
     depth: int = 6,
-    periodic: bool = True,
+    periodic: Periodic = True,
     lengths: tuple[float, ...] | None = None,
 ) -> PINN:
     """Physics-informed neural network: one solution u(t, x), trained on the equation for one initial state.

@@ -8,14 +8,15 @@ from math import gcd
 from operator import mul
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
+from vcnef.nn.ends import conv_of_three, widen
 from vcnef.nn.layers import CONV, CONV_TRANSPOSE, FeedForward, sinusoidal
 from vcnef.nn.patches import continue_field, whole_sides
+from vcnef.periodicity import Periodic, per_axis
 
 MULTIPLIERS = {1: (1, 2, 3), 2: (1, 2, 2, 4), 3: (1, 2, 2, 4)}
 """How much wider each level is than the one above; in 1D and 2D those that give the paper's parameter counts."""
@@ -45,20 +46,19 @@ class UNet(Stepper):
         width: int,
         multipliers: tuple[int, ...],
         blocks: int,
-        periodic: bool,
+        periodic: Periodic,
         parameter_scale: float,
     ) -> None:
         super().__init__()
         self.ndim, self.channels, self.params = ndim, channels, params
-        self.width, self.periodic, self.parameter_scale = width, periodic, parameter_scale
-        padding = "circular" if periodic else "zeros"
+        self.width, self.closes, self.parameter_scale = width, per_axis(periodic, ndim), parameter_scale
         self.coarsest = 2 ** (len(multipliers) - 1)
         embedding = 4 * width
         self.time = FeedForward(width, embedding, nn.GELU, embedding)
         self.embed = nn.ModuleList(FeedForward(width, embedding, nn.GELU, embedding) for _ in range(params))
 
-        conv = partial(CONV[ndim], kernel_size=3, padding=1, padding_mode=padding)
-        block = partial(Residual, ndim, embedding=embedding, padding=padding)
+        conv = partial(conv_of_three, self.closes)
+        block = partial(Residual, self.closes, embedding=embedding)
         widths = list(accumulate(multipliers, mul, initial=width))
         levels = list(pairwise(widths))
         # The stem enters the finest level, the head leaves it; halving and doubling do so for the others.
@@ -73,7 +73,7 @@ class UNet(Stepper):
             for above, here in reversed(levels)
         )
         head = nn.Sequential(nn.GroupNorm(gcd(8, width), width), nn.GELU(), zeroed(conv(width, channels)))
-        self.leave = nn.ModuleList([*(Double(ndim, above, padding) for above, _ in reversed(levels[1:])), head])
+        self.leave = nn.ModuleList([*(Double(self.closes, above) for above, _ in reversed(levels[1:])), head])
 
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
         """Convolutions take so many points, whatever their distance."""
@@ -86,7 +86,7 @@ class UNet(Stepper):
         params: Float[Tensor, "b p"] | None = None,
     ) -> Float[Tensor, "b *x c"]:
         sides = u.shape[1:-1]
-        whole = continue_field(u, whole_sides(sides, (self.coarsest,)), self.periodic)
+        whole = continue_field(u, whole_sides(sides, (self.coarsest,)), self.closes)
         change = self._net(whole.movedim(-1, 1), self._embedding(u, params)).movedim(1, -1)
         inside = tuple(slice(side) for side in sides)
         return u + STEP * change[(slice(None), *inside)]
@@ -117,13 +117,13 @@ class UNet(Stepper):
 class Residual(nn.Module):
     """v ↦ shortcut(v) + conv₂(act(norm(conv₁(act(norm(v))) + W e))), with conv₂ zero at first."""
 
-    def __init__(self, ndim: int, inputs: int, out: int, *, embedding: int, padding: str) -> None:
+    def __init__(self, closes: tuple[bool, ...], inputs: int, out: int, *, embedding: int) -> None:
         super().__init__()
-        conv = partial(CONV[ndim], kernel_size=3, padding=1, padding_mode=padding)
+        conv = partial(conv_of_three, closes)
         self.first = nn.Sequential(nn.GroupNorm(1, inputs), nn.GELU(), conv(inputs, out))
         self.condition = nn.Linear(embedding, out)
         self.second = nn.Sequential(nn.GroupNorm(1, out), nn.GELU(), zeroed(conv(out, out)))
-        self.shortcut = nn.Identity() if inputs == out else CONV[ndim](inputs, out, 1)
+        self.shortcut = nn.Identity() if inputs == out else CONV[len(closes)](inputs, out, 1)
 
     def forward(self, field: Float[Tensor, "b i *x"], embedding: Float[Tensor, "b e"]) -> Float[Tensor, "b o *x"]:
         condition = self.condition(embedding)
@@ -134,14 +134,15 @@ class Residual(nn.Module):
 class Double(nn.Module):
     """Twice the points along every axis: a transposed convolution of 4 points, 2 apart."""
 
-    def __init__(self, ndim: int, width: int, padding: str) -> None:
+    def __init__(self, closes: tuple[bool, ...], width: int) -> None:
         super().__init__()
         # Torch has no circular transposed convolution: one more coarse point at either end, three fine ones off.
-        self.border = [1] * (2 * ndim) if padding == "circular" else []
-        self.conv = CONV_TRANSPOSE[ndim](width, width, 4, stride=2, padding=3 if self.border else 1)
+        self.border = [int(each) for each in closes]
+        padding = [3 if each else 1 for each in closes]
+        self.conv = CONV_TRANSPOSE[len(closes)](width, width, 4, stride=2, padding=padding)
 
     def forward(self, field: Float[Tensor, "b d *x"]) -> Float[Tensor, "b d *y"]:
-        return self.conv(F.pad(field, self.border, mode="circular") if self.border else field)
+        return self.conv(widen(field, self.border, mode="circular") if any(self.border) else field)
 
 
 def zeroed(conv: nn.Module) -> nn.Module:
@@ -160,7 +161,7 @@ def unet(
     width: int = 16,
     multipliers: tuple[int, ...] | None = None,
     blocks: int = 2,
-    periodic: bool = True,
+    periodic: Periodic = True,
     parameter_scale: float = 1.0,
 ) -> Rollout:
     """UNet of PDEArena, rolled out: autoregressive, `steps` steps to the training horizon, each a residual.
@@ -168,7 +169,8 @@ def unet(
     width: channels on the finest level, an even number.
     multipliers: how much wider each level is than the one above; there are half the points from one to the next.
     blocks: residual blocks per level on the way down; there is one more on the way up.
-    periodic: whether convolutions go on at the other end of the domain, or meet zeros beyond its ends.
+    periodic: whether convolutions go on at the other end of the domain, or meet zeros beyond its ends: true or false,
+        or one of them for each axis.
     parameter_scale: factor before the sines of the parameters: 1 for normalised ones, since larger factors generalise
         badly between the values of training; 1000 for raw ones such as 0.001, not told from 0 otherwise.
     """

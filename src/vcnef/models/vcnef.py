@@ -36,6 +36,7 @@ from vcnef.nn.layers import (
 )
 from vcnef.nn.norms import LayerNorm
 from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
+from vcnef.periodicity import Periodic, per_axis
 
 Field = Float[Tensor, "b *x c"]
 Grid = Float[Tensor, "_ *x D"]
@@ -207,15 +208,15 @@ class PatchEncoder(nn.Module):
 
     Two convolutions without overlap, of size p/2 and 2, with GELU between: so the parameter counts and the authors'
     release have it, where the paper's equation has one linear map. Sides that are not whole patches are continued past
-    their far edges, fields periodically or by their last values, coordinates by their spacing.
+    their far edges, fields along each axis periodically or by their last values, coordinates by their spacing.
     """
 
     scattered = False
 
-    def __init__(self, ndim: int, inputs: int, width: int, patches: Sides, *, periodic: bool) -> None:
+    def __init__(self, ndim: int, inputs: int, width: int, patches: Sides, *, periodic: Periodic) -> None:
         super().__init__()
         conv, half = CONV[ndim], width // 2
-        self.patches, self.periodic = patches, periodic
+        self.patches, self.closes = patches, per_axis(periodic, ndim)
         self.scales = nn.ModuleList(
             nn.Sequential(conv(inputs, half, size // 2, size // 2), nn.GELU(), conv(half, width, 2, 2))
             for size in patches
@@ -223,7 +224,7 @@ class PatchEncoder(nn.Module):
 
     def forward(self, u0: Field, grid: Grid, params: Params) -> Float[Tensor, "b s d"]:
         sides = whole_sides(tuple(u0.shape[1:-1]), self.patches)
-        inputs = join_inputs(continue_field(u0, sides, self.periodic), continue_grid(grid, sides), params)
+        inputs = join_inputs(continue_field(u0, sides, self.closes), continue_grid(grid, sides), params)
         with torch.autocast(u0.device.type, enabled=False):
             tokens = [scale(inputs.movedim(-1, 1)).flatten(2).mT for scale in self.scales]
         return torch.cat(tokens, dim=1)

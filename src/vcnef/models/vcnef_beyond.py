@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vcnef.models.vcnef import Latent, VCNeF
 from vcnef.nn.patches import whole_sides
+from vcnef.periodicity import Periodic, per_axis
 
 FASTEST = 400.0
 """The highest initial rate of a clock, in radians from the initial state to the horizon: some 64 periods."""
@@ -24,19 +25,20 @@ Speeds = tuple[tuple[float, float, bool], ...]
 class PeriodicFeatures(nn.Module):
     """x ↦ (sin 2πk x/L, cos 2πk x/L) for k = 1 … `frequencies` and every axis, of length L: smooth across the edges.
 
-    In a domain that is not periodic x itself comes first, since its ends must be told apart.
+    Along axes that are not periodic x itself comes first, since their ends must be told apart.
     """
 
-    def __init__(self, frequencies: int, lengths: tuple[float, ...], *, periodic: bool) -> None:
+    def __init__(self, frequencies: int, lengths: tuple[float, ...], *, periodic: Periodic) -> None:
         super().__init__()
-        self.frequencies, self.lengths, self.periodic = frequencies, lengths, periodic
+        self.frequencies, self.lengths = frequencies, lengths
+        self.ending = [axis for axis, closes in enumerate(per_axis(periodic, len(lengths))) if not closes]
 
     @property
     def count(self) -> int:
-        return len(self.lengths) * (2 * self.frequencies + (not self.periodic))
+        return len(self.lengths) * 2 * self.frequencies + len(self.ending)
 
     def forward(self, grid: Float[Tensor, "*x D"]) -> Float[Tensor, "*x f"]:
-        parts = [] if self.periodic else [grid]
+        parts = [grid[..., axis, None] for axis in self.ending]
         periods = torch.arange(1, self.frequencies + 1, device=grid.device, dtype=grid.dtype)
         for axis, length in enumerate(self.lengths):
             angles = grid[..., axis, None] * (2 * math.pi / length) * periods
@@ -125,10 +127,10 @@ class Stencil(nn.Module):
     scattered = False
 
     def __init__(
-        self, width: int, reach: int, sides: tuple[int, ...], patches: tuple[int, ...] = (), *, periodic: bool
+        self, width: int, reach: int, sides: tuple[int, ...], patches: tuple[int, ...] = (), *, periodic: Periodic
     ) -> None:
         super().__init__()
-        self.reach, self.patches, self.periodic = reach, patches, periodic
+        self.reach, self.patches, self.closes = reach, patches, per_axis(periodic, len(sides))
         self.extents = [grid.extent for grid in token_grids(sides, patches)]
         self.weight = nn.Parameter(torch.zeros(len(self.extents), (2 * reach + 1) ** len(sides), width))
 
@@ -164,7 +166,7 @@ class Stencil(nn.Module):
         field, ndim = row.unflatten(-2, grid.sides), len(grid.sides)
         margins = [max([abs(offset[axis]) for offset in offsets]) for axis in range(ndim)]
         for axis, margin in enumerate(margins):
-            field = continue_both_ways(field, axis - ndim - 1, margin, grid.extent[axis], self.periodic)
+            field = continue_both_ways(field, axis - ndim - 1, margin, grid.extent[axis], self.closes[axis])
         return field, margins
 
 
@@ -213,14 +215,14 @@ class SpectralMixing(nn.Module):
 
     A convolution of each feature with a kernel as long as the domain: waves of every length travel and decay in one
     block, which stencils need many for and attention has no natural way to say. A mode is the same wave on every grid.
-    Where the domain is not periodic, tokens are mirrored at its ends. There is one set of weights for each patch size.
+    Along axes that are not periodic, tokens are mirrored at the ends. There is one set of weights for each patch size.
     """
 
     scattered = False
 
-    def __init__(self, ndim: int, width: int, modes: int, patches: tuple[int, ...] = (), *, periodic: bool) -> None:
+    def __init__(self, ndim: int, width: int, modes: int, patches: tuple[int, ...] = (), *, periodic: Periodic) -> None:
         super().__init__()
-        self.modes, self.patches, self.periodic = modes, patches, periodic
+        self.modes, self.patches, self.closes = modes, patches, per_axis(periodic, ndim)
         # Of a real field, the last axis has no negative wave numbers.
         numbers = (2 * modes + 1,) * (ndim - 1) + (modes + 1,)
         # Real and imaginary parts apart: optimisers and file formats need not know complex numbers.
@@ -236,8 +238,8 @@ class SpectralMixing(nn.Module):
     def mix(self, row: Float[Tensor, "*b s d"], weight: Tensor, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
         """The tokens of one grid, filtered by its weights."""
         field, axes = row.to(weight.dtype).unflatten(-2, grid.sides), tuple(range(-1 - len(grid.sides), -1))
-        if not self.periodic:
-            for axis in axes:
+        for axis, closes in zip(axes, self.closes, strict=True):
+            if not closes:
                 field = torch.cat((field, field.flip(axis)), dim=axis)
         around = tuple(field.shape[axis] for axis in axes)
         spectrum = torch.fft.rfftn(field, dim=axes, norm="forward")

@@ -33,6 +33,7 @@ from vcnef.models.vcnef_beyond import (
     Stencil,
 )
 from vcnef.nn.norms import LayerNorm
+from vcnef.periodicity import Periodic
 
 ATTENTION = {"linear": LinearAttention, "softmax": SoftmaxAttention}
 
@@ -62,7 +63,7 @@ def vcnef(
     patches: tuple[int, ...] | None = None,
     attention: str = "linear",
     conditioning: str = "scale",
-    periodic: bool = True,
+    periodic: Periodic = True,
     dropout: float = 0.0,
     frequencies: int = 0,
     lengths: tuple[float, ...] | None = None,
@@ -85,7 +86,8 @@ def vcnef(
         then be scattered.
     attention: "linear", "softmax", or "none" (ablation).
     conditioning: "scale", or "scale_shift" (ablation).
-    periodic: how a grid is continued past its edges, by patches that are not whole and by `local`.
+    periodic: how a grid is continued past its edges, by patches that are not whole, `local` and `modes`: true or
+        false, or one of them for each axis.
 
     Beyond the paper:
     sides: those of the training grid, in points. Patches then keep their physical size on grids that are a whole number

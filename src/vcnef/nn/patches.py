@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.periodicity import Periodic, per_axis
+
 
 def whole_sides(sides: tuple[int, ...], patches: tuple[int, ...]) -> tuple[int, ...]:
     """The next sides, none smaller, that patches of every size cover exactly."""
@@ -15,13 +17,17 @@ def whole_sides(sides: tuple[int, ...], patches: tuple[int, ...]) -> tuple[int, 
     return tuple((side + size - 1) // size * size for side in sides)
 
 
-def continue_field(field: Float[Tensor, "b *x c"], sides: tuple[int, ...], periodic: bool) -> Float[Tensor, "b *y c"]:
-    """The field continued past its far edges to `sides`: from its other end if periodic, else by its last values."""
+def continue_field(
+    field: Float[Tensor, "b *x c"], sides: tuple[int, ...], periodic: Periodic
+) -> Float[Tensor, "b *y c"]:
+    """The field continued past its far edges to `sides`: along periodic axes from its other end, else by its last
+    values."""
+    closes = per_axis(periodic, len(sides))
     for axis, side in enumerate(sides, start=1):
         length = field.shape[axis]
         if side > length:
             index = torch.arange(side, device=field.device)
-            field = field.index_select(axis, index % length if periodic else index.clamp(max=length - 1))
+            field = field.index_select(axis, index % length if closes[axis - 1] else index.clamp(max=length - 1))
     return field
 
 

@@ -26,6 +26,7 @@ from vcnef.accelerate.kernels.stencil import MOST_TAPS, Stencil, enumerate_volum
 from vcnef.accelerate.kernels.sums import summed
 from vcnef.accelerate.kernels.tiles import own_tile
 from vcnef.accelerate.kernels.weights import Tiling
+from vcnef.periodicity import Periodic, per_axis, spell_axes
 
 IN_FLIGHT = 64 * 96 * 7
 """Numbers that a program of four warps loads before it adds them up: more would not stay in registers."""
@@ -38,6 +39,9 @@ PIECE = 512
 
 SIZES = ["points", "first", "planes", "lines", "length"]
 """Arguments whose values do not make another compilation of a kernel."""
+
+CLOSES = ("CLOSES_PLANES", "CLOSES_LINES", "CLOSES_LENGTH")
+"""Arguments that say along which axes a grid closes."""
 
 
 def obstacle(
@@ -70,7 +74,7 @@ def mix_neighbours(
             mix_neighbours_kernel[(tokens.numel() // (points * width) * tiles,)](
                 *(tokens, out, stencil.table(), stencil.weight, points, first, *stencil.sides),
                 TAPS=len(stencil.offsets),
-                PERIODIC=stencil.periodic,
+                **dict(zip(CLOSES, stencil.closes, strict=True)),
                 D=width,
                 BLOCK_S=tiling.tokens,
                 **tiling.launch,
@@ -88,7 +92,8 @@ def local_tiling(taps: int, width: int) -> Tiling:
 @no_type_check
 def mix_neighbours_kernel(
     tokens, out, offsets, weights, points, first, planes, lines, length,
-    TAPS: tl.constexpr, PERIODIC: tl.constexpr, D: tl.constexpr, BLOCK_S: tl.constexpr,
+    TAPS: tl.constexpr, CLOSES_PLANES: tl.constexpr, CLOSES_LINES: tl.constexpr, CLOSES_LENGTH: tl.constexpr,
+    D: tl.constexpr, BLOCK_S: tl.constexpr,
 ):  # fmt: skip
     """One program per row and tile of the grid's tokens, which begin with the row's `first`."""
     count = planes * lines * length
@@ -98,7 +103,7 @@ def mix_neighbours_kernel(
     start = (row * points + first) * D
     total = zeros(BLOCK_S, feature)
     for tap in tl.static_range(TAPS):
-        place = neighbour(point, offsets + 3 * tap, planes, lines, length, PERIODIC)
+        place = neighbour(point, offsets + 3 * tap, planes, lines, length, CLOSES_PLANES, CLOSES_LINES, CLOSES_LENGTH)
         there = matrix(tokens + start, place, feature, count, D)
         total = add(total, times(there, vector(weights + tap * D, feature, D)))
     put(out + start, total, point, feature, count, D)
@@ -106,17 +111,20 @@ def mix_neighbours_kernel(
 
 @triton.jit
 @no_type_check
-def neighbour(point, offset, planes, lines, length, PERIODIC: tl.constexpr):
+def neighbour(
+    point, offset, planes, lines, length,
+    CLOSES_PLANES: tl.constexpr, CLOSES_LINES: tl.constexpr, CLOSES_LENGTH: tl.constexpr,
+):  # fmt: skip
     """The places on the grid at this offset from the given ones."""
-    plane = moved(point // (lines * length), tl.load(offset), planes, PERIODIC)
-    line = moved(point // length % lines, tl.load(offset + 1), lines, PERIODIC)
-    return (plane * lines + line) * length + moved(point % length, tl.load(offset + 2), length, PERIODIC)
+    plane = moved(point // (lines * length), tl.load(offset), planes, CLOSES_PLANES)
+    line = moved(point // length % lines, tl.load(offset + 1), lines, CLOSES_LINES)
+    return (plane * lines + line) * length + moved(point % length, tl.load(offset + 2), length, CLOSES_LENGTH)
 
 
 @triton.jit
 @no_type_check
-def moved(place, offset, side, PERIODIC: tl.constexpr):
-    if PERIODIC:
+def moved(place, offset, side, CLOSES: tl.constexpr):
+    if CLOSES:
         place += (offset % side + side) % side
         return tl.where(place < side, place, place - side)
     else:
@@ -230,7 +238,7 @@ def neighbours_backward_kernel(
         point = nearest + tl.arange(0, AT_ONCE)
         inside = (point < count)[:, None] & (feature < D)[None, :]
         g = tl.load(grad + start + point[:, None] * D + feature[None, :], mask=inside, other=0.0)
-        place = neighbour(point[None, :], offset, planes, lines, length, True)
+        place = neighbour(point[None, :], offset, planes, lines, length, True, True, True)
         z = tl.load(tokens + start + place[:, :, None] * D + feature[None, None, :], mask=inside[None, :, :], other=0.0)
         total += g.to(tl.float32)[None, :, :] * z.to(tl.float32)
     where = piece.to(tl.int64) * TAPS * D + tap[:, None] * D + feature[None, :]
@@ -253,13 +261,10 @@ def _on_grid(tokens: Float[Tensor, "*b s d"], stencil: Stencil) -> Float[Tensor,
     field, axes = tokens.unflatten(-2, stencil.sides), tuple(range(-1 - ndim, -1))
     total = 0
     for offset, weight in zip(stencil.offsets, stencil.weight, strict=True):
-        if stencil.periodic:
-            moved = field.roll([-step for step in offset], axes)
-        else:
-            moved = field
-            for axis, step, side in zip(axes, offset, stencil.sides, strict=True):
-                places = torch.arange(step, side + step, device=field.device).clamp(0, side - 1)
-                moved = moved.index_select(axis, places)
+        moved = field
+        for axis, step, side, closes in zip(axes, offset, stencil.sides, stencil.closes, strict=True):
+            places = torch.arange(step, side + step, device=field.device)
+            moved = moved.index_select(axis, places % side if closes else places.clamp(0, side - 1))
         total = total + moved * weight
     return total.flatten(axes[0], -2)
 
@@ -268,7 +273,7 @@ Grids = list[tuple[tuple[int, ...], list[tuple[int, ...]]]]
 """The sides of every grid, and the offsets of its stencil."""
 
 
-def _stencils_on(grids: Grids, weight: Tensor, *, periodic: bool) -> list[Stencil]:
+def _stencils_on(grids: Grids, weight: Tensor, *, periodic: Periodic) -> list[Stencil]:
     parts = weight.split([len(offsets) for _, offsets in grids])
     return [Stencil(sides, tuple(offsets), part, periodic) for (sides, offsets), part in zip(grids, parts, strict=True)]
 
@@ -298,16 +303,18 @@ def _arrange(grids: Grids, tokens: Tensor, weight: Tensor) -> tuple[Tensor, list
 
 
 def mix_neighbours_examples(sizes: Sizes) -> Iterator[Example]:
-    for sides, periodic in product(((sizes.points,), (3,), (4, 5), (2, 3, 3)), (True, False)):
+    every = ((sizes.points,), (3,), (4, 5), (2, 3, 3))
+    mixed = [((4, 5), (True, False)), ((2, 3, 3), (False, True, False))]
+    for sides, periodic in [*product(every, (True, False)), *mixed]:
         offsets = list(product((-5, 0, 1), repeat=len(sides)))
         grids = [(sides, offsets), (sides[::-1], offsets)]
         tokens, weight = _draw_on(grids, sizes)
-        label = f"on two grids {sides}" + (", periodic" if periodic else "")
+        label = f"on two grids {sides}, periodic {spell_axes(per_axis(periodic, len(sides)))}"
         yield Example(label, [tokens.to(sizes.dtype)], [weight], partial(_arrange_any, sizes, grids, periodic))
 
 
 def _arrange_any(
-    sizes: Sizes, grids: Grids, periodic: bool, tokens: Tensor, weight: Tensor
+    sizes: Sizes, grids: Grids, periodic: Periodic, tokens: Tensor, weight: Tensor
 ) -> tuple[Tensor, list[Stencil], torch.dtype]:
     return tokens, _stencils_on(grids, weight, periodic=periodic), sizes.dtype
 

@@ -11,6 +11,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.periodicity import Periodic, per_axis
+
 MOST_TAPS = 64
 """Of a stencil that kernels serve: the code of every tap is written out."""
 
@@ -18,19 +20,26 @@ MOST_TAPS = 64
 class Stencil(NamedTuple):
     """The weight of every tap, an offset in tokens along the axes, on a grid with these sides in tokens.
 
-    Beyond its ends a periodic grid goes on from the other end, any other one with its last tokens.
+    Beyond the ends of a periodic axis a grid goes on from the other end, of any other axis with its last tokens.
     """
 
     sides: tuple[int, ...]
     offsets: tuple[tuple[int, ...], ...]
     weight: Float[Tensor, "k d"]
-    periodic: bool
+    periodic: Periodic
 
     def in_volume(self) -> Stencil:
         """The same stencil on a grid with three axes, which is what kernels know."""
-        missing = 3 - len(self.sides)
+        missing, closes = 3 - len(self.sides), self.closes
         offsets = tuple((0,) * missing + offset for offset in self.offsets)
-        return self._replace(sides=(1,) * missing + self.sides, offsets=offsets)
+        # No offset leads along an axis that is missing; its neighbour's answer keeps kernels few.
+        closes = (closes[0],) * missing + closes
+        return self._replace(sides=(1,) * missing + self.sides, offsets=offsets, periodic=closes)
+
+    @property
+    def closes(self) -> tuple[bool, ...]:
+        """For each axis whether the grid closes along it."""
+        return per_axis(self.periodic, len(self.sides))
 
     def table(self) -> Tensor:
         """The offsets as a tensor on the device of the weights."""
