@@ -61,7 +61,7 @@ def fit(
     params: Mapping[str, Any] | None = None,
     channels: Sequence[str] | None = None,
     name: str | None = None,
-    periodic: bool | None = None,
+    periodic: Any = None,
     objective: Any = None,
     resume: bool = False,
     devices: int | str = "auto",
@@ -201,10 +201,11 @@ def asked_window(settings: Mapping[str, Any] | Iterable[str]) -> str | float:
 
 
 def fitting_patches(data: Data) -> tuple[int, ...]:
-    """Patches of 4 points, or of 2, that leave enough tokens and, in a periodic domain, close the ring; else points."""
+    """Patches of 4 points, or of 2, that leave enough tokens and, along periodic axes, close the ring; else points."""
+    closed = [side for side, closes in zip(data.resolution, data.problem.closes, strict=True) if closes]
     for size in (4, 2):
         enough = min(data.resolution) >= FEWEST_TOKENS * size
-        if enough and not (data.problem.periodic and any(side % size for side in data.resolution)):
+        if enough and not any(side % size for side in closed):
             return (size,)
     return ()
 

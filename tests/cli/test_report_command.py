@@ -70,7 +70,7 @@ def test_with_data_it_evaluates_and_draws(vcnef, place):
     assert not list((place / "new").glob("*.part*"))
 
 
-@pytest.mark.parametrize(("periodic", "option"), [(True, ""), (False, " --no-periodic")])
+@pytest.mark.parametrize(("periodic", "option"), [(True, ""), (False, " --no-periodic"), ([True, False], " --walls y")])
 def test_the_command_that_trains_again_says_whether_the_domain_closes(tmp_path, periodic, option):
     (tmp_path / "config.yaml").touch()
     record = RunRecord(name="a", folder=str(tmp_path), model={"problem": {"periodic": periodic}})

@@ -9,6 +9,7 @@ import pytest
 
 from vcnef.cli import main
 from vcnef.config import Config
+from vcnef.data import open as open_data
 from vcnef.training.screen import _lines, describe
 from vcnef.training.stopping import Stopped
 from vcnef.workflow import load
@@ -102,6 +103,50 @@ def test_a_domain_that_does_not_close(vcnef, tmp_path):
     # The model knows what the file does not say.
     code, printed, _ = vcnef("evaluate", tmp_path / "run", "--data", tmp_path / "mine.npy", "--device", "cpu")
     assert (code, "6 points, 4 times" in printed) == (0, True)
+
+
+def test_data_that_end_are_doubted_once(vcnef, tmp_path):
+    ramp = np.linspace(-1.0, 1.0, 16) + 0.1 * np.random.default_rng(0).random((12, 3, 16))
+    np.save(tmp_path / "mine.npy", ramp[..., None])
+    out, small = tmp_path / "run", ("--set", "epochs=1", "--set", "width=16", "--devices", "cpu")
+    with pytest.warns(UserWarning, match="--no-periodic") as caught:
+        code, _, _ = vcnef("train", "--data", tmp_path / "mine.npy", "--out", out, *small)
+    assert (code, len(caught)) == (0, 1)
+
+
+def test_a_domain_that_ends_along_one_axis(vcnef, tmp_path):
+    y = np.linspace(0.0, 1.0, 15, endpoint=False)
+    np.save(tmp_path / "mine.npy", np.exp(y)[:, None] * np.random.default_rng(0).random((6, 3, 16, 1, 1)))
+    command = ("train", "debug/vcnef2d", "--data", tmp_path / "mine.npy", "--devices", "cpu")
+    small = ("--set", "epochs=1", "--set", "space_stride=2", "--set", "patches=2,4")
+    code, _, err = vcnef(*command, *small, "--out", tmp_path / "run", "--walls", "y")
+    assert code == 0, err
+    model = load(tmp_path / "run")
+    assert model.problem.periodic == model.options["periodic"] == (True, False)
+    assert model.model.encoder.closes == (True, False)
+    # The model knows what the file does not say: that 15 points along y need no divisor, and that they end.
+    code, printed, err = vcnef("evaluate", tmp_path / "run", "--data", tmp_path / "mine.npy", "--device", "cpu")
+    assert (code, "8×8 points, 3 times" in printed, "walls" in err) == (0, True, False)
+    np.save(tmp_path / "u0.npy", np.load(tmp_path / "mine.npy")[:2, 0, ::2, ::2])
+    asked = ("--input", tmp_path / "u0.npy", "--times", "0:1:3", "--out", tmp_path / "out.nc")
+    code, _, err = vcnef("predict", tmp_path / "run", *asked, "--device", "cpu")
+    assert code == 0, err
+    assert open_data(tmp_path / "out.nc").problem.periodic == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--walls", "w"), "--walls is w; expected axes among x, y, z, e.g. --walls y, or --walls y,z."),
+        (("--walls", "x", "--no-periodic"), "--walls x and --no-periodic are given; one of them says it all."),
+        (("--walls", "y"), "periodic names the axis 'y'; expected some of x."),
+    ],
+)
+def test_walls_that_are_none(vcnef, tmp_path, options, message):
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).random((6, 4, 16, 1)))
+    command = ("train", "debug/vcnef1d", "--data", tmp_path / "mine.npy", "--out", tmp_path / "run")
+    code, _, err = vcnef(*command, *options)
+    assert (code, message in err) == (2, True), err
 
 
 def test_another_model_for_own_data(vcnef, tmp_path):

@@ -197,7 +197,9 @@ def test_a_dataset_may_say_that_its_domain_does_not_close(tmp_path):
     dataset.to_netcdf(tmp_path / "own.nc", engine="h5netcdf")
     assert not open_data(tmp_path / "own.nc").problem.periodic
     assert not from_arrays(dataset).problem.periodic
-    with pytest.raises(ValueError, match=r"The note 'periodic' is 'False'; expected 1 or 0, for all axes together"):
+    with pytest.raises(
+        ValueError, match=r"The note 'periodic' is 'False'; expected 1 or 0. Say it with periodic=... instead"
+    ):
         from_arrays(dataset.assign_attrs(periodic="False"))
     assert not from_arrays(dataset.assign_attrs(domain="North Sea")).problem.periodic
     flat = from_arrays(ROOT.random((6, 5, 8, 4, 1)), periodic=False).to_xarray()
@@ -213,7 +215,7 @@ def test_it_may_be_said_as_a_file_is_opened(tmp_path, suffix):
     # Only where the ends do not meet may points be left over.
     assert open_data(path, space_stride=3, periodic=False).resolution == (3,)
     assert not open_data(path, periodic=np.False_, stream=True).problem.periodic
-    with pytest.raises(ValueError, match="periodic is 0; expected True or False, for all axes together"):
+    with pytest.raises(ValueError, match="periodic is 0; expected True or False, for all axes, one for each"):
         open_data(path, periodic=0)
 
 

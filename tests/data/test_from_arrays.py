@@ -128,7 +128,7 @@ def test_a_part_of_a_domain_is_one_of_its_own_that_does_not_close(make_data, tmp
     for found in (from_arrays(dataset), open_data(tmp_path / "part.nc")):
         assert found.problem.name == "cns2d"
         assert found.problem.domain == (data.problem.domain if box is None else ((0.0, 1.0), box))
-        assert found.problem.periodic == (box is None)
+        assert found.problem.periodic == (True if box is None else (True, False))
     assert from_arrays(dataset, periodic=True).problem.periodic
 
 
@@ -291,11 +291,37 @@ def test_fields_that_single_precision_would_round_to_steps_are_refused(offset, k
     from_arrays(kind(u).astype("f4") if kind is np.asarray else kind(u).float())  # nobody knows more digits
 
 
-@pytest.mark.parametrize("periodic", [(True, False), "no", 1])
-def test_all_axes_are_periodic_or_none(periodic):
-    with pytest.raises(ValueError, match="expected True or False, for all axes together"):
-        from_arrays(np.zeros((4, 3, 8, 8, 1)), periodic=periodic)
-    assert from_arrays(np.zeros((4, 3, 8, 1)), periodic=np.False_).problem.periodic is False
+GIVEN = [
+    (None, True),
+    (np.False_, False),
+    ((True, False), (True, False)),
+    ([True, True], True),
+    (np.array([False, True]), (False, True)),
+    ({"y": False}, (True, False)),
+    ({"x": False, "y": False}, False),
+]
+
+
+@pytest.mark.parametrize(("given", "noted"), GIVEN)
+def test_a_domain_may_close_along_each_axis_or_not(given, noted):
+    found = from_arrays(np.zeros((4, 3, 8, 8, 1)), periodic=given).problem.periodic
+    assert found == noted
+    assert type(found) is type(noted)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("no", r"periodic is 'no'; expected True or False, for all axes, one for each, as \(True, False\), or by name"),
+        (1, "periodic is 1; expected True or False"),
+        ((1, 0), r"periodic is \(1, 0\); expected True or False"),
+        ((True, False, True), "for 3 axes; expected one value for each of x, y, or True or False for all"),
+        ({"z": False}, "periodic names the axis 'z'; expected some of x, y"),
+    ],
+)
+def test_what_does_not_say_it_of_each_axis_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        from_arrays(np.zeros((4, 3, 8, 8, 1)), periodic=given)
 
 
 def test_points_that_are_there_twice_draw_a_warning():

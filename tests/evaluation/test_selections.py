@@ -1,5 +1,6 @@
 """Which frames and points stand for a resolution, and what is said when none do."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -98,6 +99,10 @@ def test_points_between_walls_that_no_stride_leaves():
     assert as_trained(trained(resolution=[17, 9]), plane)[0].stride == 2
     notes = as_trained(trained(resolution=[17, 8]), plane)[1]
     assert notes[0] == "Trained on 17×8 points, but judged on the 33×17 of the data."
+    channel = from_arrays(torch.rand(3, 2, 34, 17, 1), periodic=(True, False))
+    assert as_trained(trained(resolution=[17, 9]), channel)[0].stride == 2
+    closed = replace(channel, problem=replace(channel.problem, periodic=True))
+    assert as_trained(trained(resolution=[17, 9]), closed)[0].stride == 1
     periodic = from_arrays(torch.rand(3, 2, 33, 1))
     assert as_trained(trained(resolution=[17]), periodic)[0].stride == 1
 

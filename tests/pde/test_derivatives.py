@@ -81,3 +81,14 @@ def test_weights_of_textbooks():
 def test_an_axis_between_walls_that_is_too_short_is_named():
     with pytest.raises(ValueError, match=r"An axis has 7 points; a derivative of order 4 takes 8 between walls"):
         FiniteDifference((0.1,), False).derivative(torch.zeros(1, 7), 1, 4)
+
+
+def test_a_channel_closes_along_x_and_ends_at_walls_along_y():
+    x, y = line(48), torch.linspace(0, 1, 17, dtype=torch.float64)
+    field = (wave(x, 0)[:, None] * y**2)[None]
+    channel = FiniteDifference((1 / 48, 1 / 16), (True, False))
+    torch.testing.assert_close(channel.derivative(field, 2, 2)[0], 2 * wave(x, 0)[:, None].expand(-1, 17))
+    along_x = channel.derivative(field, 1, 1)
+    torch.testing.assert_close(along_x[0], wave(x, 1)[:, None] * y**2, rtol=0.0, atol=1e-3)
+    moved = channel.derivative(field.roll(5, 1), 1, 1)
+    torch.testing.assert_close(moved, along_x.roll(5, 1))

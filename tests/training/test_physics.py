@@ -237,6 +237,9 @@ def test_the_weight_rises_during_the_warm_up():
 
 
 BURGERS = Problem("burgers", ("u",), ("nu",))
+GAS_CHANNEL = Problem(
+    "cns2d", ("density", "pressure", "vx", "vy"), ("eta", "zeta"), ((0.0, 1.0),) * 2, periodic=(True, False)
+)
 
 
 @pytest.mark.parametrize(
@@ -250,6 +253,7 @@ BURGERS = Problem("burgers", ("u",), ("nu",))
             {},
             "is not periodic, and 'spectral' derivatives are taken around a period",
         ),
+        (GAS_CHANNEL, {}, "'cns2d' is periodic along x only, and 'spectral' derivatives are taken around a period"),
         (BURGERS, {"horizon": 0.0}, r"horizon is 0; expected a time above 0.* Initial states have none: give it"),
         (BURGERS, {"times": 0}, "times is 0; expected at least 1, or None"),
         (BURGERS, {"initial": -1.0}, "initial is -1; expected a weight of 0 or more"),

@@ -71,8 +71,9 @@ def _read_netcdf(path: Path, problem: Problem, told: Names) -> InitialStates:
 
 
 def _read_trajectories(path: Path, problem: Problem, told: Names) -> InitialStates:
-    # Of what is told any number will do here, so that the file need not say it.
-    data = open_data(path, time_stride=ONLY_THE_FIRST, stream=False, params=dict.fromkeys(told, 0.0))
+    # Of what is told any number will do here, so that the file need not say it; of its sides the model knows.
+    given = {"params": dict.fromkeys(told, 0.0), "periodic": all(problem.closes)}
+    data = open_data(path, time_stride=ONLY_THE_FIRST, stream=False, **given)
     _check_channels(path, data.problem.channels, problem)
     names = data.problem.parameters
     params = {name: data.params[:, names.index(name)].numpy() for name in problem.parameters if name in names}

@@ -16,7 +16,15 @@ Periodic = Annotated[
     typer.Option(
         "--periodic/--no-periodic",
         show_default=False,
-        help="Whether the domain closes on itself; by default as files say it, or it does.",
+        help="Whether the domain closes on itself along all axes; by default as files say it, or it does.",
+    ),
+]
+Walls = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AXES",
+        show_default=False,
+        help="Axes along which the domain ends, others close on themselves: y, or y,z.",
     ),
 ]
 Equation = Annotated[

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vcnef.cli._outputs import cannot_write, check_place
+from vcnef.data.arrays import note_periodic
 from vcnef.data.labelled import CHANNEL, POINT, TIME
 from vcnef.data.save import HEAD, SAVERS
 from vcnef.problem import SPACE, Problem
@@ -57,7 +58,7 @@ def _write_netcdf(path: Path, u: xarray.DataArray, problem: Problem) -> None:
         if unit := problem.units.get(channel):
             dataset[channel].attrs["units"] = unit
     box = np.array(problem.domain, dtype=np.float64).ravel()
-    described = dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box)
+    described = dataset.assign_attrs(problem=problem.name, periodic=note_periodic(problem.periodic), domain=box)
     check_room(path, described.nbytes + HEAD)
     described.to_netcdf(path, engine="h5netcdf")
 

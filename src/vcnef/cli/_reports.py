@@ -13,6 +13,7 @@ from typing import Any
 
 import typer
 
+from vcnef.cli._settings import spell_sides
 from vcnef.report import Picture, RunRecord, build_report
 from vcnef.report.drawings import size
 from vcnef.report.record import dig
@@ -134,7 +135,7 @@ def commands_of(record: RunRecord, params: Iterable[str] = (), equation: str | N
     lines = []
     if (folder / "config.yaml").is_file():
         # Of plain arrays only the command can say so.
-        open_ends = ["--no-periodic"] if dig(record.model, "problem", "periodic") is False else []
+        open_ends = spell_sides(dig(record.model, "problem", "periodic"))
         again = {**data, "--out": [f"{folder}-again"]}
         lines.append(spell_command("train", folder / "config.yaml", *open_ends, **again))
     if record.metrics:

@@ -1,10 +1,11 @@
-"""`--set name=value` on the command line."""
+"""Values on the command line: `--set name=value`, `--times`, `--space`, `--walls`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from vcnef.periodicity import SPACE
 from vcnef.suggest import suggestion
 
 
@@ -55,6 +56,31 @@ def parse_counts(text: str | None, option: str) -> tuple[int, ...]:
     if any(count < 1 for count in counts):
         raise ValueError(f"{option} {text} is not understood; write positive whole numbers, e.g. {option} 64,128.")
     return counts
+
+
+def read_sides(periodic: bool | None, walls: str | None) -> bool | dict[str, bool] | None:
+    """What `--periodic`, `--no-periodic` and `--walls y,z` say of a domain, as `open` takes it."""
+    if walls is None:
+        return periodic
+    names = walls.split(",")
+    if not set(names) <= set(SPACE):
+        raise ValueError(f"--walls is {walls}; expected axes among {', '.join(SPACE)}, e.g. --walls y, or --walls y,z.")
+    if periodic is not None:
+        option = "--periodic" if periodic else "--no-periodic"
+        raise ValueError(f"--walls {walls} and {option} are given; one of them says it all. Leave out the other.")
+    return dict.fromkeys(names, False)
+
+
+def known_sides(*periodic: bool | Sequence[bool] | None) -> bool | Sequence[bool] | None:
+    """What models tell of data: files of plain arrays do not say that a domain ends, and the models were told."""
+    return next((each for each in periodic if each is not None and each is not True), None)
+
+
+def spell_sides(periodic: bool | Sequence[bool] | None) -> list[str]:
+    """The same back in words of the command line, where a domain does not close along all axes."""
+    if periodic is None or isinstance(periodic, bool):
+        return ["--no-periodic"] if periodic is False else []
+    return ["--walls", ",".join(name for name, closes in zip(SPACE, periodic, strict=False) if not closes)]
 
 
 def _value(text: str) -> Any:

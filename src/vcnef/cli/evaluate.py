@@ -40,7 +40,7 @@ def evaluate(
     The numbers are printed and saved as metrics.json in the run folder; those of a packaged model only with --json.
     """
     from vcnef.cli._outputs import check_apart, check_place
-    from vcnef.cli._settings import parse_counts, parse_settings
+    from vcnef.cli._settings import known_sides, parse_counts, parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate as judge
@@ -61,7 +61,8 @@ def evaluate(
     folder = locate(run)
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
-    opened = open_data(files, params=parse_settings(params or [], "--param"), equation=equation, stream=True)
+    told = {"params": parse_settings(params or [], "--param"), "equation": equation}
+    opened = open_data(files, **told, periodic=known_sides(surrogate.problem.periodic), stream=True)
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)

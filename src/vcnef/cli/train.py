@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcnef.cli._options import Equation, Params, Periodic
+from vcnef.cli._options import Equation, Params, Periodic, Walls
 
 if TYPE_CHECKING:
     from vcnef.config import Config
@@ -34,6 +35,7 @@ def train(
     params: Params = None,
     equation: Equation = None,
     periodic: Periodic = None,
+    walls: Walls = None,
     devices: Annotated[str, typer.Option(help="Processes per node, one device each; auto, or cpu.")] = "auto",
     nodes: Annotated[int, typer.Option(help="Machines that train together.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in --out.")] = False,
@@ -44,7 +46,7 @@ def train(
     A killed run is continued with --resume. Under torchrun or SLURM several processes share one run.
     """
     from vcnef import workflow
-    from vcnef.cli._settings import parse_settings
+    from vcnef.cli._settings import parse_settings, read_sides
     from vcnef.config import Config
     from vcnef.data import open as open_data
 
@@ -53,11 +55,17 @@ def train(
         raise ValueError("There is no folder for the run; name one, e.g. --out runs/x.")
     # Whatever can be refused without reading data is refused first.
     workflow.check_folder(out, resume=resume)
-    given = {"params": parse_settings(params, "--param") if params else None, "periodic": periodic}
-    given["equation"] = equation
+    given = {
+        "params": parse_settings(params, "--param") if params else None,
+        "periodic": read_sides(periodic, walls),
+        "equation": equation,
+    }
     chosen = Config.load(preset) if preset else None
     if chosen is None:
-        streamed = open_data(files, **given, stream=True)
+        with warnings.catch_warnings():
+            # Whatever is to be said of the data is said where they are read, below.
+            warnings.simplefilter("ignore")
+            streamed = open_data(files, **given, stream=True)
         preset = workflow.choose_preset(streamed, workflow.asked_window(settings or []))
         chosen = workflow.fit_patches(preset, streamed)
     config = chosen.override(settings or [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,11 @@ import torch
 from torch import Tensor
 
 from vcnef.data.precision import check_digits, check_points_resolved, check_resolved
+from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import cell_centres
-from vcnef.problem import SPACE, Problem
+from vcnef.periodicity import SPACE, Periodic, settle
+from vcnef.problem import Problem
 
 Domain = tuple[tuple[float, float], ...]
 MOST_UNNAMED = 15
@@ -36,7 +37,8 @@ def from_arrays(
     several axes, or a whole grid `[*x D]` (with one space axis and D > 1: scattered points); by default the cell
     centres of the unit box. `params`: per name one value, or one per sample. A labelled array or dataset brings its
     own coordinates and parameters. An equation's `name` ("burgers", ...; by default "custom") says which symmetries
-    hold. `periodic` is True by default.
+    hold. `periodic` is True by default; where some axes close and others end, one value for each, as (True, False),
+    or some by name, as {"y": False}.
     """
     if hasattr(u, "dims"):
         from vcnef.data.labelled import from_labelled
@@ -61,10 +63,12 @@ def from_arrays(
     check_digits(u, fields_named)
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
     names, columns = make_params(by_name(params), len(fields))
-    problem = Problem(name or "custom", fields_named, names, domain, make_periodic(periodic))
-    if problem.periodic and (doubt := doubt_ends(fields, len(domain))) is not None:
-        warnings.warn(doubt, UserWarning, stacklevel=2)
-    return Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem)
+    problem = Problem(
+        name or "custom", fields_named, names, domain, settle(True if periodic is None else periodic, len(domain))
+    )
+    data = Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem)
+    warn_of_seams(data, said=periodic is not None)
+    return data
 
 
 def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -123,35 +127,20 @@ def usual_names(count: int) -> tuple[str, ...]:
     return ("u",) if count == 1 else tuple(f"u{i + 1}" for i in range(count))
 
 
-def make_periodic(given: Any) -> bool:
-    if not isinstance(given, bool | np.bool_ | None):
-        raise ValueError(f"periodic is {given!r}; expected True or False, for all axes together.")
-    return given is None or bool(given)
-
-
-def doubt_ends(u: Tensor, ndim: int) -> str | None:
-    """Whether a grid that closes on itself seems to have its first points again at its end, in words.
-
-    Fields that are flat there, as far from a wave, say nothing.
-    """
-    scale = float(u.max() - u.min())
-    for axis, name in enumerate(SPACE[:ndim] if u.ndim == 3 + ndim else (), start=2):
-        first, second, last = (u.select(axis, place) for place in (0, min(1, u.shape[axis] - 1), -1))
-        changes = float((second - first).abs().max())
-        if changes > 1e-3 * scale and float((last - first).abs().max()) < 1e-6 * scale:
-            return (
-                f"The first and the last points along {name} hold the same values in all of u. Where a domain closes "
-                "on itself a point is there once: leave the last ones out, of u and of x, or give periodic=False."
-            )
-    return None
-
-
-def noted_periodic(noted: Any) -> bool:
-    """Of files, whose notes are numbers; a text such as "False" would be true."""
+def noted_periodic(noted: Any, ndim: int) -> Periodic:
+    """Return what a file notes, as one number or one for each axis; a text such as "False" would be true."""
     value = np.asarray(noted)
-    if value.size != 1 or value.dtype.kind not in "biu" or int(value.item()) not in (0, 1):
-        raise ValueError(f"The note 'periodic' is {value.tolist()!r}; expected 1 or 0, for all axes together.")
-    return bool(value.item())
+    if value.dtype.kind not in "biu" or value.size not in (1, ndim) or not np.isin(value, (0, 1)).all():
+        axes = f" or one of them for each of {', '.join(SPACE[:ndim])}" if ndim > 1 else ""
+        raise ValueError(
+            f"The note 'periodic' is {value.tolist()!r}; expected 1 or 0{axes}. Say it with periodic=... instead."
+        )
+    return settle(bool(value.item()) if value.size == 1 else value.astype(bool), ndim)
+
+
+def note_periodic(periodic: Periodic) -> int | list[int]:
+    """Return the note that `noted_periodic` reads."""
+    return int(periodic) if isinstance(periodic, bool) else [int(each) for each in periodic]
 
 
 def by_name(params: Any) -> Mapping[str, Any]:

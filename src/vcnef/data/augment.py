@@ -16,6 +16,7 @@ from torch import Tensor
 from vcnef.data.transfer import send
 from vcnef.grid import is_even, is_scattered, spacing
 from vcnef.pde import EQUATIONS, equation, is_known
+from vcnef.periodicity import spell_axes
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
@@ -59,7 +60,9 @@ class Symmetry(Protocol):
 
 @dataclass(frozen=True)
 class Shift:
-    """u(x) → u(x − s) on a periodic grid, by whole cells along each axis.
+    """u(x) → u(x − s) by whole cells along each periodic axis; along others, fields stay where they are.
+
+    Beside walls it is exact where those are the same all along the periodic axes.
 
     With `stride` the shift is on the fine grid of the data and every `stride`-th point is kept: sub-grid phases, all
     of them exact, and a batch on the coarse grid.
@@ -73,21 +76,23 @@ class Shift:
         _check_valid(self, setting)
         if any(n % self.stride for n in setting.resolution):
             raise ValueError(f"Shift has stride {self.stride}, which does not divide {setting.resolution} points.")
-        return self._apply
+        return partial(self._apply, setting.problem.closes)
 
-    def _apply(self, u: Tensor, frames: Tensor, generator: torch.Generator) -> Tensor:
-        for axis in range(2, u.ndim - 1):
-            cells = torch.randint(u.shape[axis], (len(u), 1), generator=generator)
+    def _apply(self, closed: tuple[bool, ...], u: Tensor, frames: Tensor, generator: torch.Generator) -> Tensor:
+        for axis, closes in enumerate(closed, start=2):
+            most = u.shape[axis] if closes else 1
+            cells = torch.randint(most, (len(u), 1), generator=generator)
             u = _roll(u, axis, send(cells, u.device), self.stride)
         return u
 
 
 @dataclass(frozen=True)
 class Reflect:
-    """x_a → −x_a along each axis with probability ½, with the sign of that velocity (of u itself for Burgers).
+    """x_a → −x_a along each periodic axis with probability ½, with the sign of that velocity (of u for Burgers).
 
     Not for advection, which has a direction. `odd` are the channels that change sign with every axis, such as a
-    vorticity, beside vx, vy and vz with their own. Of equations that are known it is known.
+    vorticity, beside vx, vy and vz with their own. Of equations that are known it is known. Axes that are not periodic
+    stay as they are: nothing says that both ends are alike.
     """
 
     odd: tuple[str, ...] | None = None
@@ -98,14 +103,15 @@ class Reflect:
         _check_valid(self, setting)
         problem = setting.problem
         odd = _odd_channels(self, problem, usual=("u",) if problem.name == "burgers" else ())
-        signs = []
-        for velocity in VELOCITIES[: problem.ndim]:
-            changed = {velocity, *odd}
-            signs.append(torch.tensor([-1.0 if name in changed else 1.0 for name in problem.channels]))
+        signs = {}
+        for axis, closes in enumerate(problem.closes):
+            changed = {VELOCITIES[axis], *odd}
+            if closes:
+                signs[axis] = torch.tensor([-1.0 if name in changed else 1.0 for name in problem.channels])
         return partial(self._apply, signs)
 
-    def _apply(self, signs: list[Tensor], u: Tensor, frames: Tensor, generator: torch.Generator) -> Tensor:
-        for axis, sign in enumerate(signs):
+    def _apply(self, signs: dict[int, Tensor], u: Tensor, frames: Tensor, generator: torch.Generator) -> Tensor:
+        for axis, sign in signs.items():
             flip = _per_sample(torch.rand(len(u), generator=generator) < 0.5, u)
             u = torch.where(flip, u.flip(axis + 2) * send(sign, u.device), u)
         return u
@@ -113,7 +119,7 @@ class Reflect:
 
 @dataclass(frozen=True)
 class Permute:
-    """Exchange of axes with their velocities; with `Reflect` the 8 symmetries of a square, the 48 of a cube.
+    """Exchange of periodic axes with their velocities; with `Reflect` the 8 symmetries of a square, 48 of a cube.
 
     Exact for the equations. The solver takes its viscous steps one axis after the other, so where η is large its
     data have this symmetry only up to that splitting error (at η = 0.1 about 3e-4 of the field on 32² cells).
@@ -127,10 +133,11 @@ class Permute:
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
         shape, domain = setting.resolution, setting.problem.domain
-        first, *others = (high - low for low, high in domain)
-        if len(set(shape)) > 1 or not all(isclose(first, other) for other in others):
+        orders = _orders(setting.problem.closes)
+        closed = [axis for axis, closes in enumerate(setting.problem.closes) if closes]
+        first, *others = (domain[axis][1] - domain[axis][0] for axis in closed)
+        if len({shape[axis] for axis in closed}) > 1 or not all(isclose(first, other) for other in others):
             raise ValueError(f"Permute needs equal axes; got {shape} points on {domain}.")
-        orders = list(permutations(range(len(shape))))
         cells = torch.arange(setting.grid[..., 0].numel()).reshape(shape)
         points = torch.stack([cells.permute(order).flatten() for order in orders])
         names = setting.problem.channels
@@ -167,6 +174,7 @@ class Galilean:
 
     def bind(self, setting: Setting) -> Transform:
         _check_valid(self, setting)
+        _check_no_walls(self, setting.problem)
         if setting.problem.name == "burgers" and setting.generation == "2022":
             raise ValueError("Galilean is not exact for Burgers data of 2022: their waves move at 2u.")
         if not is_even(setting.t):
@@ -259,7 +267,7 @@ def _check_valid(symmetry: Symmetry, setting: Setting) -> None:
     name, problem = type(symmetry).__name__, setting.problem
     if problem.name not in symmetry.equations:
         _check_vouched(symmetry, problem.name)
-    if not problem.periodic or is_scattered(setting.grid):
+    if not any(problem.closes) or is_scattered(setting.grid):
         raise ValueError(f"{name} needs a periodic grid; that of this {problem.name!r} is not.")
     spacing(setting.grid)  # refuses an uneven one, on which no shift by cells is a shift
     if problem.name not in EQUATIONS:
@@ -270,6 +278,22 @@ def _check_valid(symmetry: Symmetry, setting: Setting) -> None:
             f"{name} is a symmetry of {fields.ndim}D fields {', '.join(fields.channels)}; the data of this "
             f"{problem.name!r} are {problem.ndim}D, with {', '.join(problem.channels)}. Train without symmetries."
         )
+
+
+def _check_no_walls(symmetry: Symmetry, problem: Problem) -> None:
+    if not all(problem.closes):
+        raise ValueError(
+            f"{type(symmetry).__name__} needs a domain that is periodic along every axis, for walls do not move with "
+            f"the observer; this {problem.name!r} is periodic {spell_axes(problem.closes)}. Leave it out."
+        )
+
+
+def _orders(closes: tuple[bool, ...]) -> list[tuple[int, ...]]:
+    """The orders of the axes in which all that are not periodic keep their places, as walls are not alike."""
+    if sum(closes) < 2:
+        raise ValueError(f"Permute exchanges periodic axes; the domain is periodic {spell_axes(closes)} only.")
+    every = permutations(range(len(closes)))
+    return [order for order in every if all(closes[axis] or order[axis] == axis for axis in range(len(closes)))]
 
 
 def _check_vouched(symmetry: Symmetry, problem: str) -> None:

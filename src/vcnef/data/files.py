@@ -19,7 +19,8 @@ from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source
 from vcnef.data.views import View
-from vcnef.problem import SPACE, Problem
+from vcnef.periodicity import SPACE, settle
+from vcnef.problem import Problem
 from vcnef.suggest import nearest
 
 if TYPE_CHECKING:
@@ -31,14 +32,14 @@ MEANT = {"time": "t", "times": "t", "grid": "x", "points": "x", "coordinates": "
 Params = Mapping[str, float]
 
 
-def describe_npy(path: Path, view: View, params: Params, periodic: bool | None) -> Source:
+def describe_npy(path: Path, view: View, params: Params, periodic: Any) -> Source:
     """One array `u [n t *x c]`; it is mapped, so that only the frames and points asked for are read."""
     with speaking_of(path):
         u = np.load(path, mmap_mode="r", allow_pickle=False)
         return _source(path, view, u, params=params, known=_told(periodic))
 
 
-def describe_npz(path: Path, view: View, params: Params, periodic: bool | None) -> Source:
+def describe_npz(path: Path, view: View, params: Params, periodic: Any) -> Source:
     """Arrays `u`, and if known `t`, `x`, `channels`, `periodic` and parameters by name.
 
     `params [n p]` and `problem` are as `save` writes them.
@@ -54,11 +55,14 @@ def describe_npz(path: Path, view: View, params: Params, periodic: bool | None) 
             known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
             return _source(path, view, u, **labels, channels=problem.channels, known=known | _told(periodic))
         channels = np.atleast_1d(arrays["channels"]).tolist() if "channels" in arrays else None
-        known = {"periodic": noted_periodic(arrays["periodic"])} if "periodic" in arrays else {}
-        return _source(path, view, u, **labels, channels=channels, known=known | _told(periodic))
+        known = _told(periodic)
+        if "periodic" in arrays and periodic is None:
+            _, box = make_grid(labels["x"], u.shape[2:-1])
+            known = {"periodic": noted_periodic(arrays["periodic"], len(box))}
+        return _source(path, view, u, **labels, channels=channels, known=known)
 
 
-def describe_netcdf(path: Path, view: View, params: Params, periodic: bool | None) -> Source:
+def describe_netcdf(path: Path, view: View, params: Params, periodic: Any) -> Source:
     """Variables over t and x (and sample, y, z, channel) or point, as `Trajectories.save` or xarray write them."""
     from vcnef.data.labelled import fit_to_points, noted_problem, units_of, unpack
 
@@ -67,7 +71,8 @@ def describe_netcdf(path: Path, view: View, params: Params, periodic: bool | Non
         units = units_of(dataset, labels.get("channels", ()), labels["params"])
         labels["params"] = {**labels["params"], **params}
         grid, box = make_grid(labels["x"], labels["u"].shape[2:-1])
-        noted = fit_to_points(noted_problem(dataset.attrs, len(box)), box, grid)
+        attributes = {name: value for name, value in dataset.attrs.items() if name not in _told(periodic)}
+        noted = fit_to_points(noted_problem(attributes, len(box)), box, grid)
         known = noted | {"units": units} | _told(periodic)
         return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
 
@@ -135,7 +140,7 @@ def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, sam
     return named
 
 
-def _told(periodic: bool | None) -> dict[str, bool]:
+def _told(periodic: Any) -> dict[str, Any]:
     """What replaces the note of a file, if anything does."""
     return {} if periodic is None else {"periodic": periodic}
 
@@ -146,15 +151,20 @@ def _source(
     """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
     if u.dtype.kind not in "fiu" or u.ndim < 4 or not u.size:
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
-    first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, name=name_own(path.stem))
+    # Where nothing is known of the sides, `open` looks at more than one trajectory.
+    said = "periodic" in known
+    told = {"name": name_own(path.stem), "periodic": known.get("periodic", False)}
+    first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, **told)
     mapped = isinstance(u, np.memmap)
     check_digits(u[some_rows(len(u), u[0].nbytes)] if mapped else u, first.problem.channels)
     names, table = make_params(params, len(u))
-    problem = replace(first.problem, parameters=names, **known)
+    sides = settle(known.get("periodic", True), first.problem.ndim)
+    problem = replace(first.problem, parameters=names, **{**known, "periodic": sides})
     frames = view.frames(first.t.numpy())
     points = view.points(first.resolution, periodic=problem.periodic)
     read = _reader(path, u, (frames, *points))
-    return Source(path, first.t[frames], first.grid[points], table, problem, read, **understand(note or {}, len(u)))
+    noted = {"sides_known": said, **understand(note or {}, len(u))}
+    return Source(path, first.t[frames], first.grid[points], table, problem, read, **noted)
 
 
 def _reader(path: Path, u: np.ndarray, selection: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:

@@ -11,10 +11,12 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.arrays import Domain, by_name, from_arrays, noted_periodic, usual_names
+from vcnef.data.arrays import Domain, by_name, from_arrays, note_periodic, noted_periodic, usual_names
 from vcnef.data.notes import NOTE, read_note, understand, write_note
+from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes, is_scattered
+from vcnef.periodicity import per_axis, settle
 from vcnef.problem import COORDINATES, SPACE
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
@@ -33,13 +35,18 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     labels = unpack(labelled, given["x"], given["t"])
     params = {**labels["params"], **by_name(given["params"])}
     told = {key: value for key, value in given.items() if value is not None}
-    data = from_arrays(**(labels | told | {"params": params}))
-    noted = noted_problem(labelled.attrs, data.problem.ndim)
+    # What the labels note of the sides is known only below.
+    data = from_arrays(**(labels | {"periodic": False} | told | {"params": params}))
+    attributes = {name: value for name, value in labelled.attrs.items() if name not in told}
+    noted = noted_problem(attributes, data.problem.ndim)
     if "x" in told:  # Other points lie in a box of their own.
         told["domain"] = data.problem.domain
     else:
         noted = fit_to_points(noted, data.problem.domain, data.grid)
-    problem = replace(data.problem, **{key: value for key, value in noted.items() if key not in told})
+    closed = {} if "periodic" in told else {"periodic": True}
+    problem = replace(data.problem, **closed | {key: value for key, value in noted.items() if key not in told})
+    if closed:
+        warn_of_seams(replace(data, problem=problem), said="periodic" in noted)
     problem = replace(problem, units=units_of(labelled, problem.channels, problem.parameters))
     return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
 
@@ -186,7 +193,7 @@ def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) 
 
 def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
     """Name, domain and periodicity as `to_dataset` notes them; a domain of other axes is that of other data."""
-    closed = {"periodic": noted_periodic(attributes["periodic"])} if "periodic" in attributes else {}
+    closed = {"periodic": noted_periodic(attributes["periodic"], ndim)} if "periodic" in attributes else {}
     if "domain" not in attributes:
         return closed
     ends = np.asarray(attributes["domain"])
@@ -198,13 +205,17 @@ def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:
 
 
 def fit_to_points(noted: dict[str, Any], box: Domain, grid: Float[Tensor, "*x D"]) -> dict[str, Any]:
-    """What is noted of the whole domain, for a grid that may fill a part of it only: that does not close."""
+    """What is noted of the whole domain, for a grid that may fill a part of it: where it does, it does not close."""
     if is_scattered(grid):
         return noted
     steps = [(high - low) / n for (low, high), n in zip(box, grid.shape[:-1], strict=True)]
     away = np.abs(np.subtract(noted.get("domain", box), box)).max(axis=1)
     # A stride moves the ends of the box by less than half a step, a point that is left out by a whole one.
-    return noted if (away < 0.75 * np.array(steps)).all() else noted | {"domain": box, "periodic": False}
+    whole = away < 0.75 * np.array(steps)
+    if whole.all():
+        return noted
+    closes = whole & per_axis(noted.get("periodic", True), len(box))
+    return noted | {"domain": box, "periodic": settle(closes, len(box))}
 
 
 def label_points(grid: Float[Tensor, "*x D"]) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -226,5 +237,5 @@ def to_dataset(data: Trajectories) -> xr.Dataset:
     for name, unit in problem.units.items():
         if name in dataset.variables:
             dataset[name].attrs["units"] = unit
-    box = np.array(problem.domain, dtype=np.float64).ravel()
-    return dataset.assign_attrs(problem=problem.name, periodic=int(problem.periodic), domain=box, **write_note(data))
+    sides = {"periodic": note_periodic(problem.periodic), "domain": np.array(problem.domain, dtype=np.float64).ravel()}
+    return dataset.assign_attrs(problem=problem.name, **sides, **write_note(data))

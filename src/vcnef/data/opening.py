@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from vcnef.data import files, pdebench
-from vcnef.data.arrays import by_name, make_periodic
+from vcnef.data.arrays import by_name
+from vcnef.data.seams import warn_of_seams
 from vcnef.data.source import Source
 from vcnef.data.stored import StoredTrajectories, store
 from vcnef.data.trajectories import Trajectories
 from vcnef.data.views import View
 from vcnef.pde import equation as equation_called
+from vcnef.periodicity import check_periodic
 from vcnef.problem import Problem
 
-Reader = Callable[[Path, View, Mapping[str, float], bool | None], Source]
+Reader = Callable[[Path, View, Mapping[str, float], Any], Source]
 READERS: dict[str, Reader] = {
     ".hdf5": pdebench.describe,
     ".h5": pdebench.describe,
@@ -51,7 +53,8 @@ def open(
     Strides and the horizon (a physical time) are applied while reading; the rest of a file is never touched, but for
     .nc and .npz, which are read whole and kept in memory even if streamed.
     `params` are added to the parameters that a file names, or replace them: one value for all files or one for each.
-    `periodic` says whether the domain closes on itself, whatever a file notes; one that notes nothing is taken to.
+    `periodic` says whether the domain closes on itself, along all axes or along each, as (True, False) or by name, as
+    {"y": False}, whatever a file notes; one that notes nothing is taken to.
     `equation` names the one that the data obey ("burgers", ...), with its symmetries, residual and solver, where files
     note none; what a file is called says nothing, unless the name is one of the benchmark's.
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
@@ -60,15 +63,19 @@ def open(
     paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
     if not paths:
         raise ValueError("There is no file to open; give at least one path.")
-    closes = None if periodic is None else make_periodic(periodic)
+    if periodic is not None:
+        check_periodic(periodic)
     view = View(space_stride, time_stride, horizon)
     told = _per_file(by_name(params), paths)
-    stored = store(tuple(_reader(each)(each, view, own, closes) for each, own in zip(paths, told, strict=True)))
+    stored = store(tuple(_reader(each)(each, view, own, periodic) for each, own in zip(paths, told, strict=True)))
     if equation is not None:
         stored = replace(stored, problem=_obeying(stored.problem, equation))
     if stream is None:
         stream = stored.nbytes > MEMORY_SHARE * machine_memory()
-    return stored if stream else stored.load()
+    data = stored if stream else stored.load()
+    if not all(source.sides_known for source in stored.sources):
+        warn_of_seams(data)
+    return data
 
 
 def machine_memory() -> float:

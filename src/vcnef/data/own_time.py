@@ -89,7 +89,7 @@ class OwnTime:
     def of(cls, problem: Problem) -> OwnTime:
         own = cls(problem.name, problem.channels, problem.parameters)
         (low, high), *_ = problem.domain
-        return replace(own, period=high - low) if own._law.returns and problem.periodic else own
+        return replace(own, period=high - low) if own._law.returns and all(problem.closes) else own
 
     def rate(self, u0: Float[Tensor, "b *x c"], params: Float[Tensor, "b p"]) -> Float[Tensor, " b"]:
         fields = dict(zip(self.channels, u0.flatten(1, -2).unbind(dim=-1), strict=True))

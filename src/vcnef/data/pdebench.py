@@ -21,6 +21,7 @@ from vcnef.data.notes import NOTE, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.source import Source, runs
 from vcnef.data.views import View
+from vcnef.periodicity import settle
 from vcnef.problem import Problem
 
 FIELD_KEYS = {"density": "density", "pressure": "pressure", "vx": "Vx", "vy": "Vy", "vz": "Vz"}
@@ -33,9 +34,10 @@ PARAMETER_KEYS = {"beta": "beta", "nu": "Nu", "eta": "eta", "zeta": "zeta"}
 SCALAR_PROBLEMS = {("beta",): "advection", ("nu",): "burgers"}
 
 
-def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool | None) -> Source:
+def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any) -> Source:
     """Look at everything in a file but its fields. What is given is added to what it says, and replaces it."""
-    name = parse_name(path.stem) or FileName("", {})
+    parsed = parse_name(path.stem)
+    name = parsed or FileName("", {})
     with reading(path) as file:
         notes = record(file, "problem")
         keys = _field_keys(file, notes)
@@ -51,10 +53,12 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool
             names, table = make_params({**values, **beside, **params}, shape[0])
             # Only what the benchmark would have noted tells an equation: anybody may call a parameter nu.
             problem = _benchmark_problem(name, path.stem, keys, lines, tuple(values))
-            closes = noted_periodic(file.attrs["periodic"]) if "periodic" in file.attrs else name.periodic
-            problem = replace(problem, parameters=names, periodic=closes)
+            problem = replace(problem, parameters=names, periodic=name.periodic)
+            if "periodic" in file.attrs and periodic is None:
+                problem = replace(problem, periodic=noted_periodic(file.attrs["periodic"], problem.ndim))
         if periodic is not None:
-            problem = replace(problem, periodic=periodic)
+            problem = replace(problem, periodic=settle(periodic, problem.ndim))
+        known = bool(notes or parsed) or periodic is not None or "periodic" in file.attrs
         _check_complete(file)
         selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
         made = {} if notes else _first_generation(problem)
@@ -63,7 +67,7 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool
     thin = [torch.from_numpy(line[cut]) for line, cut in zip(lines, selection[1:], strict=True)]
     grid = torch.stack(torch.meshgrid(*thin, indexing="ij"), dim=-1).float()
     read = partial(_read, path, tuple(keys.values()), leading, selection, (len(t), *grid.shape[:-1], len(keys)))
-    return Source(path, t, grid, table, problem, read, **noted)
+    return Source(path, t, grid, table, problem, read, sides_known=known, **noted)
 
 
 def _read(path: Path, keys: tuple[str, ...], leading: Any, selection: Any, shape: Any, rows: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from vcnef.data.names import name_own
 from vcnef.grid import spell_sides
+from vcnef.periodicity import spell_axes
 from vcnef.problem import Problem
 
 
@@ -22,7 +23,8 @@ class Source:
     """Everything about the trajectories of one file except the fields, which `read` fetches for chosen rows.
 
     `read` takes sorted, different row numbers and returns float32 fields `[rows t *x c]`, thinned as the view asks.
-    `attributes`, `parts` and `subset` are those of the `Trajectories` that were saved.
+    `attributes`, `parts` and `subset` are those of the `Trajectories` that were saved. `sides_known` is whether anybody
+    has said, here or in the file, along which axes the domain closes.
     """
 
     path: Path
@@ -34,6 +36,7 @@ class Source:
     attributes: Mapping[str, Any]
     parts: tuple[int, ...]
     subset: str | None
+    sides_known: bool = True
 
     def __len__(self) -> int:
         return len(self.params)
@@ -73,7 +76,9 @@ def _differences(other: Source, first: Source) -> Iterator[str]:
         if here != there:
             yield f"{what} is in {here} and {there}"
     if got.periodic != expected.periodic:
-        yield "only one of them is periodic"
+        both = isinstance(got.periodic, bool) and isinstance(expected.periodic, bool)
+        sides = " and ".join(spell_axes(each.closes) for each in (got, expected))
+        yield "only one of them is periodic" if both else f"they are periodic {sides}"
     if not _close(torch.tensor(got.domain), torch.tensor(expected.domain)):
         yield f"their domains are {got.domain} and {expected.domain}"
     if other.subset != first.subset:

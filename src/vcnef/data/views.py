@@ -8,6 +8,8 @@ from numbers import Integral
 
 import numpy as np
 
+from vcnef.periodicity import Periodic, of_points
+
 
 @dataclass(frozen=True)
 class View:
@@ -47,10 +49,10 @@ class View:
             raise ValueError(f"horizon {self.horizon:g} and time_stride {self.time_stride} leave only the first frame.")
         return slice(0, kept, self.time_stride)
 
-    def points(self, shape: Sequence[int], *, periodic: bool) -> tuple[slice, ...]:
+    def points(self, shape: Sequence[int], *, periodic: Periodic) -> tuple[slice, ...]:
         """The points kept along each axis of a grid of this shape."""
-        for n in shape:
+        for n, closes in zip(shape, of_points(periodic, shape), strict=True):
             # On a periodic axis the last gap would be shorter than the others, so the thinned grid not uniform.
-            if (periodic and n % self.space_stride) or self.phase >= n:
+            if (closes and n % self.space_stride) or self.phase >= n:
                 raise ValueError(f"{n} points do not divide by space_stride {self.space_stride}; choose a divisor.")
         return tuple(slice(self.phase, None, self.space_stride) for _ in shape)

@@ -52,7 +52,7 @@ def measure_fidelities(
     walls, where nothing is interpolated.
     """
     place = torch.device(device)
-    if not data.problem.periodic or not follows_solver(data, place)[0]:
+    if not all(data.problem.closes) or not follows_solver(data, place)[0]:
         return []
     fitting = [part for part in parts if all(n % part == 0 and n // part >= FEWEST_POINTS for n in data.resolution)]
     measured = (_measure(data, selection, part, place) for part in fitting)

@@ -81,9 +81,10 @@ def choose_split(data: Any, split: str, *, valid: float) -> Any:
 
 def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list[str]]:
     """That split, its name and what is to be said of it: a model of one instance is judged on that one alone."""
-    if not surrogate.problem.periodic:
+    trained = surrogate.problem
+    if not all(trained.closes) and data.problem.ndim == trained.ndim:
         # Files of plain arrays do not say it: the model was told.
-        data = replace(data, problem=replace(data.problem, periodic=False))
+        data = replace(data, problem=replace(data.problem, periodic=trained.periodic))
     if (instance := surrogate.provenance.get("instance")) is None:
         return choose_split(data, split, valid=valid_share(surrogate)), split, []
     number = instance["number"]

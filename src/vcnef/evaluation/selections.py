@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.grid import as_sides, is_scattered, spell_sides
+from vcnef.periodicity import of_points
 
 
 @dataclass(frozen=True)
@@ -133,16 +134,17 @@ def _about_steps(t: Tensor, frames: tuple[int, ...]) -> list[str]:
 
 
 def _strides(data: Any) -> list[int]:
-    """By which the points can be thinned as `View` does it: on a periodic domain by divisors, on others by any.
+    """By which the points can be thinned as `View` does it: along periodic axes by divisors, along others by any.
 
     Several of those may leave as many points. Divisors come first, then strides that keep both ends, then small ones.
     """
     full = data.resolution
+    closed = [n for n, closes in zip(full, of_points(data.problem.periodic, full), strict=True) if closes]
 
     def rest(stride: int) -> tuple[bool, bool]:
         return any(n % stride for n in full), any((n - 1) % stride for n in full)
 
-    strides = [stride for stride in range(1, max(full) + 1) if not (data.problem.periodic and rest(stride)[0])]
+    strides = [stride for stride in range(1, max(full) + 1) if not any(n % stride for n in closed)]
     return sorted(strides, key=rest)
 
 

@@ -47,7 +47,7 @@ def make_state(
     else:
         u0 = torch.stack([_plain(shape, parts, ranges, channel, problem) for channel in problem.channels], dim=-1)
     for channel, values in shape.drawn.items():
-        u0[..., problem.channels.index(channel)] = _resample(values, len(u0), problem.periodic)
+        u0[..., problem.channels.index(channel)] = _resample(values, len(u0), problem.closes[0])
     for channel, amplitudes in shape.modes.items():
         for number, amplitude in enumerate(amplitudes, start=1):
             u0[..., problem.channels.index(channel)] += amplitude * _waves(parts, number)

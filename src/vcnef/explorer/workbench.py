@@ -156,7 +156,7 @@ class Workbench:
 def find_equation(surrogate: Surrogate) -> Equation | None:
     """The equation whose solver made such data, with their initial states: as the model's folder notes them."""
     problem = surrogate.problem
-    if not is_known(problem.name) or not problem.periodic:
+    if not is_known(problem.name) or not all(problem.closes):
         return None
     noted = surrogate.provenance.get("generated", {})
     known = equation(problem.name, generation=noted_generation(noted))

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.periodicity import Periodic, per_axis
+
 ACCURACY = 4
 """Order of the finite differences: halving the spacing divides their error by 16."""
 
@@ -35,7 +37,8 @@ class FiniteDifference:
     """Centred differences of fourth order; at a wall one-sided ones of the same order. All live at the points."""
 
     spacing: tuple[float, ...]
-    periodic: bool = True
+    periodic: Periodic = True
+    """Along all axes together, or along each."""
 
     def limits(self, q: Tensor, axis: int) -> tuple[Tensor, Tensor]:
         # A numerical flux between two equal states is the physical flux.
@@ -53,7 +56,7 @@ class FiniteDifference:
     def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
         half = (order - 1) // 2 + ACCURACY // 2
         scale = self.spacing[axis - 1] ** -order
-        if self.periodic:
+        if per_axis(self.periodic, len(self.spacing))[axis - 1]:
             weights = stencil(range(-half, half + 1), order)
             terms = zip(weights, range(-half, half + 1), strict=True)
             return scale * sum(weight * torch.roll(q, -offset, axis) for weight, offset in terms)

@@ -19,6 +19,7 @@ from vcnef.pde.fluxes import Law, Spectral
 from vcnef.pde.formula import POINTS, Formula
 from vcnef.pde.initial import Draws, OneByOne
 from vcnef.pde.modes import solve_by_modes
+from vcnef.periodicity import settle
 from vcnef.problem import Problem
 from vcnef.suggest import suggestion
 
@@ -62,8 +63,9 @@ class Equation:
     """The value of each parameter where none is given, or the (low, high) range that generated samples draw from."""
     domain: Any = ((0.0, 1.0),)
     """(low, high) of each axis."""
-    periodic: bool = True
-    """Whether the domain closes on itself; else it has walls, and data between them need a solver of your own."""
+    periodic: Any = True
+    """Whether the domain closes on itself, along all axes or along each, as (True, False); else it has walls, and data
+    between them need a solver of your own."""
     initial: Callable[..., Any] | None = None
     """One random initial state, `f(rng, x)` with NumPy's generator and the points `x [*space, D]`; keywords are options
     that `generate` takes."""
@@ -89,12 +91,14 @@ class Equation:
         box = (self.domain,) if np.shape(self.domain) == (2,) else self.domain
         object.__setattr__(self, "domain", tuple((float(low), float(high)) for low, high in box))
         object.__setattr__(self, "channels", tuple(self.channels))
+        object.__setattr__(self, "periodic", settle(self.periodic, len(self.domain)))
         if self.initial is not None:
             object.__setattr__(self, "sampler", OneByOne(self.initial))
             object.__setattr__(self, "initial_options", options_of(self.initial) | dict(self.initial_options))
         spacing = tuple((high - low) / POINTS for low, high in self.problem.domain)
         if isinstance(self.law, Formula):
-            self.law.try_out(Spectral(spacing) if self.periodic else FiniteDifference(spacing, False), self.defaults)
+            around = self.periodic is True
+            self.law.try_out(Spectral(spacing) if around else FiniteDifference(spacing, self.periodic), self.defaults)
         OWN_EQUATIONS[self.name] = self
 
     @cached_property
@@ -122,7 +126,7 @@ class Equation:
     @property
     def solvable(self) -> bool:
         """Whether there is a solver."""
-        return self.solver is not None or (self.law is not None and self.periodic)
+        return self.solver is not None or (self.law is not None and self.periodic is True)
 
     def initial_states(
         self,

@@ -17,7 +17,7 @@ from vcnef.pde.finite_volume import per_sample
 from vcnef.pde.fluxes import METHODS, Law, Method
 from vcnef.pde.formula import Formula
 from vcnef.pde.registry import FEWEST_CELLS, check_domain, equation
-from vcnef.problem import SPACE
+from vcnef.periodicity import SPACE, per_axis
 from vcnef.suggest import suggestion
 
 
@@ -30,7 +30,7 @@ def residual(
     domain: Sequence[Sequence[int | float]] | None = None,
     method: str = "spectral",
     generation: str = "documented",
-    periodic: bool | None = None,
+    periodic: Any = None,
     grid: Float[Tensor, "*x D"] | None = None,
     t: Float[Tensor, " t"] | Float[Tensor, "b t"] | None = None,
 ) -> Float[Tensor, "b t *x c"]:
@@ -53,7 +53,7 @@ def residual(
         of the solver tends to as dt → 0, so it vanishes with dt for the solver's data on their own grid, shocks or
         not; on smooth fields it is of second order, of first at extrema. Equations of your own have no fluxes for it.
         "finite_difference" is of fourth order, and the one for walls: there the differences are one-sided.
-    periodic: whether the fields close on themselves, by default as the equation's domain does.
+    periodic: whether the fields close on themselves, along all axes or along each; by default as the equation's domain.
     grid: the points, by default the cell centres of the domain; t: the times, where the equation depends on them.
     Breaks when: density or pressure is not positive (NaN).
     """
@@ -70,7 +70,7 @@ def residual_norm(
     domain: Sequence[Sequence[int | float]] | None = None,
     method: str = "spectral",
     generation: str = "documented",
-    periodic: bool | None = None,
+    periodic: Any = None,
     grid: Float[Tensor, "*x D"] | None = None,
     t: Float[Tensor, " t"] | Float[Tensor, "b t"] | None = None,
 ) -> Float[Tensor, "b t c"]:
@@ -131,7 +131,7 @@ def _balance(
     domain: Sequence[Sequence[int | float]] | None,
     method: str,
     generation: str,
-    periodic: bool | None = None,
+    periodic: Any = None,
     grid: Tensor | None = None,
     t: Tensor | None = None,
 ) -> _Balance:
@@ -144,8 +144,8 @@ def _balance(
     _check_fields(chosen, u, u_t)
     box = chosen.problem.domain if domain is None else domain
     check_domain(chosen, box)
-    closes = chosen.periodic if periodic is None else periodic
-    if grid is not None and not closes:
+    closes = per_axis(chosen.periodic if periodic is None else periodic, chosen.problem.ndim)
+    if grid is not None and not all(closes):
         spacing = spacing_of(grid)  # between walls, points may stand on them or half a cell away
     else:
         spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
@@ -159,7 +159,7 @@ def _balance(
     return _Balance(chosen.law, way, fields, u_t.flatten(0, 1), columns, where)
 
 
-def _method(chosen: Equation, method: str, spacing: tuple[float, ...], periodic: bool) -> Method:
+def _method(chosen: Equation, method: str, spacing: tuple[float, ...], closes: tuple[bool, ...]) -> Method:
     """How derivatives are taken, if it can be so."""
     if method not in METHODS:
         raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
@@ -168,12 +168,12 @@ def _method(chosen: Equation, method: str, spacing: tuple[float, ...], periodic:
             f"{chosen.name!r} is known by its right-hand side and has no fluxes for {method!r}. Use 'spectral', or "
             "'finite_difference'."
         )
-    if not periodic and method != "finite_difference":
+    if not all(closes) and method != "finite_difference":
         raise ValueError(
             f"{method!r} takes derivatives around a period, but the fields of {chosen.name!r} lie between walls. "
             "Use 'finite_difference'."
         )
-    return FiniteDifference(spacing, periodic) if method == "finite_difference" else METHODS[method](spacing)
+    return FiniteDifference(spacing, closes) if method == "finite_difference" else METHODS[method](spacing)
 
 
 def _where(

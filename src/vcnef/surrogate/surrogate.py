@@ -334,8 +334,8 @@ def _facts(
         "sides": sides,
         "resolution": sides[0] / lengths[0],
     }
-    if not train.problem.periodic:
-        facts["periodic"] = False
+    if not all(train.problem.closes):
+        facts["periodic"] = train.problem.periodic
     if options.get("clocks"):
         facts["speeds"] = scaling.params.speeds(train.problem.ranges)
     return {option: value for option, value in facts.items() if option in known and option not in options}

@@ -18,6 +18,7 @@ from vcnef.pde import Equation, equation, equations, is_known, residual, residua
 from vcnef.pde.equation import OWN
 from vcnef.pde.fluxes import METHODS
 from vcnef.pde.formula import Formula
+from vcnef.periodicity import spell_axes
 from vcnef.problem import Problem
 from vcnef.training.recipe import Recipe
 
@@ -190,9 +191,10 @@ def _equation(problem: Problem, generation: str, method: str) -> Equation:
             f"Problem {problem.name!r} has {problem.ndim} axes and the channels {', '.join(problem.channels)}; its "
             f"equation has {chosen.problem.ndim} and {', '.join(chosen.problem.channels)}. Order and name them so."
         )
-    if not problem.periodic and method != "finite_difference":
+    if not all(problem.closes) and method != "finite_difference":
+        closing = f"periodic {spell_axes(problem.closes)} only" if any(problem.closes) else "not periodic"
         raise ValueError(
-            f"Problem {problem.name!r} is not periodic, and {method!r} derivatives are taken around a period. Set "
+            f"Problem {problem.name!r} is {closing}, and {method!r} derivatives are taken around a period. Set "
             "physics_method='finite_difference', or train without physics."
         )
     return chosen
@@ -218,9 +220,9 @@ def _check_grid(problem: Problem, batch: Batch, length: float) -> None:
             f"The grid has shape {tuple(batch.grid.shape)}; the residual of {problem.name!r} expects {problem.ndim} "
             "axes of points, shared by all samples. Interpolate scattered points to a grid, or train without physics."
         )
-    for scaled_gap, n, (low, high) in zip(spacing(batch.grid), sides, problem.domain, strict=True):
-        gap = scaled_gap * length
-        if problem.periodic and not isclose(gap * n, high - low, rel_tol=1e-3):
+    gaps = [gap * length for gap in spacing(batch.grid)]
+    for gap, n, (low, high), closes in zip(gaps, sides, problem.domain, problem.closes, strict=True):
+        if closes and not isclose(gap * n, high - low, rel_tol=1e-3):
             raise ValueError(
                 f"{n} points at a distance of {gap:.6g} do not fill the period ({low:g}, {high:g}) evenly; "
                 f"expected a distance of {(high - low) / n:.6g}. Use cell centres, and a stride that divides them."
