@@ -8,7 +8,7 @@ import pytest
 import torch
 import xarray as xr
 
-from vcnef.data import StoredTrajectories, Trajectories, from_arrays
+from vcnef.data import StoredTrajectories, Trajectories, from_arrays, generate
 from vcnef.data import open as open_data
 from vcnef.data.save import SAVERS
 
@@ -524,23 +524,31 @@ def test_one_time_alone(tmp_path):
         data.save(tmp_path / "one.hdf5")
 
 
+@pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("stream", [False, True])
-def test_files_of_different_lengths_with_the_same_initial_states_leak_nothing(stream, tmp_path):
+def test_files_of_different_lengths_with_the_same_initial_states_leak_nothing(stream, in_order, tmp_path):
     u0 = ROOT.random((100, 1, 8, 1)).astype("f4")
     for name, samples in {"long": 100, "short": 20, "tiny": 8}.items():
         later = ROOT.random((samples, 4, 8, 1)).astype("f4")
-        from_arrays(np.concatenate([u0[:samples], later], axis=1)).save(tmp_path / f"{name}.npz")
+        data = from_arrays(np.concatenate([u0[:samples], later], axis=1))
+        replace(data, split_in_order=in_order).save(tmp_path / f"{name}.npz")
     data = open_data([tmp_path / "long.npz", tmp_path / "short.npz"], stream=stream)
     sizes, states = {}, {}
     for split in ("train", "valid", "test"):
         rows = data.split(split)
         sizes[split] = len(rows)
         states[split] = {row.tobytes() for row in rows.read(torch.arange(len(rows)))[:, 0].numpy()}
-    assert sizes == {"train": 85 + 5, "valid": 5 + 5, "test": 10 + 10}
+    expected = {"train": 85 + 5, "valid": 5 + 5, "test": 10 + 10}
+    # Where they are shuffled, chance says how many of the 20 are among the test states of the 100.
+    assert (sizes == expected) == in_order
+    assert sum(sizes.values()) == 120
     assert not states["train"] & states["test"]
     assert not states["train"] & states["valid"]
-    with pytest.raises(ValueError, match="A file of 8 trajectories begins with the same initial states as one of 100"):
-        open_data([tmp_path / "long.npz", tmp_path / "tiny.npz"], stream=stream).split("train")
+    assert not states["valid"] & states["test"]
+    if in_order:
+        tiny = open_data([tmp_path / "long.npz", tmp_path / "tiny.npz"], stream=stream)
+        with pytest.raises(ValueError, match="A file of 8 trajectories begins with the same initial states as one of"):
+            tiny.split("train")
 
 
 def test_files_of_different_lengths_that_begin_at_rest_are_split_by_themselves(tmp_path):
@@ -550,3 +558,66 @@ def test_files_of_different_lengths_that_begin_at_rest_are_split_by_themselves(t
         from_arrays(u).save(tmp_path / f"{name}.npz")
     data = open_data([tmp_path / "long.npz", tmp_path / "short.npz"])
     assert len(data.split("test")) == 10 + 2
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_files_keep_how_their_data_are_split(suffix, in_order, tmp_path):
+    data = replace(from_arrays(ROOT.random((40, 4, 8, 1))), split_in_order=in_order)
+    again = open_data(data.save(tmp_path / f"own{suffix}"))
+    assert again.split_in_order == in_order
+    assert torch.equal(again.split("test").u, data.split("test").u)
+
+
+@pytest.mark.parametrize("suffix", [".hdf5", ".nc", ".npz"])
+def test_generated_data_are_split_in_order_in_every_file(suffix, tmp_path):
+    made = generate("burgers", samples=4, resolution=8, frames=3, horizon=0.01, device="cpu")
+    path = made.save(tmp_path / f"made{suffix}")
+    assert made.split_in_order
+    assert open_data(path).split_in_order
+    own = from_arrays(made.u).save(tmp_path / "own.npz")
+    assert not open_data(own).split_in_order
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "in_order"),
+    [
+        ("1D_Burgers_Sols_Nu0.1.hdf5", {}, True),
+        ("renamed.hdf5", {"Nu": 0.1}, True),
+        ("mine.hdf5", {}, False),
+    ],
+)
+def test_of_files_without_notes_those_of_the_benchmark_are_split_in_order(name, attributes, in_order, tmp_path):
+    write_benchmark(tmp_path / name, attributes=attributes)
+    assert open_data(tmp_path / name).split_in_order == in_order
+
+
+def test_beside_own_files_those_of_the_benchmark_are_shuffled_too(tmp_path):
+    for name in ("mine", "1D_Burgers_Sols_Nu0.1"):
+        write_benchmark(tmp_path / f"{name}.hdf5")
+    given = {"params": {"nu": 0.1}, "equation": "burgers"}
+    data = open_data([tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5", tmp_path / "mine.hdf5"], **given)
+    assert not data.split_in_order
+
+
+@pytest.mark.parametrize("chunks", [None, (7, 2, 8)])
+@pytest.mark.parametrize("suffix", [".hdf5", ".npy", ".npz"])
+def test_shuffled_splits_that_are_streamed_are_those_in_memory(suffix, chunks, tmp_path):
+    u = ROOT.random((60, 5, 8, 1)).astype("f4")
+    path = tmp_path / f"own{suffix}"
+    if suffix == ".npy":
+        np.save(path, u)
+    else:
+        from_arrays(u).save(path)
+    if suffix == ".hdf5" and chunks:
+        with h5py.File(path, "r+") as file:
+            del file["tensor"]
+            file.create_dataset("tensor", data=u[..., 0], chunks=chunks)
+    stored, loaded = (open_data(path, time_stride=2, stream=stream) for stream in (True, False))
+    for name in ("train", "valid", "test"):
+        part = stored.split(name)
+        assert torch.equal(part.load().u, loaded.split(name).u)
+        few = torch.arange(len(part)).flip(0)[:3]
+        cut = (slice(1, 3), slice(2, 8, 3))
+        assert torch.equal(part.read(few, cut), part.read(few)[:, 1:3, 2:8:3])
+        assert torch.equal(loaded.split(name).read(few, cut), part.read(few, cut))

@@ -7,27 +7,66 @@ import pytest
 import torch
 
 from vcnef.data import Trajectories
-from vcnef.data.splits import split_rows
+from vcnef.data.splits import shuffled, split_rows
 
 
-def test_first_tenth_is_test_next_twentieth_valid_rest_train(make_data):
-    data = make_data(samples=100)
+def test_of_the_benchmark_the_first_tenth_is_test_next_twentieth_valid_rest_train(make_data):
+    data = replace(make_data(samples=100), split_in_order=True)
     parts = {name: data.split(name) for name in ("train", "valid", "test")}
     assert {name: len(part) for name, part in parts.items()} == {"test": 10, "valid": 5, "train": 85}
     assert torch.equal(torch.cat([parts[name].u for name in ("test", "valid", "train")]), data.u)
     assert parts["train"].subset == "train"
 
 
-def test_one_file_is_split_without_a_copy(make_data):
-    data = make_data(samples=100)
+def test_one_file_in_order_is_split_without_a_copy(make_data):
+    data = replace(make_data(samples=100), split_in_order=True)
     assert data.split("train").u.data_ptr() == data.u[15].data_ptr()
 
 
+def test_own_data_that_are_sorted_are_judged_where_they_are_trained_on(make_data):
+    data = replace(make_data(samples=100), params=torch.linspace(0.1, 1.0, 100)[:, None])
+    values = {name: data.split(name).params[:, 0] for name in ("train", "valid", "test")}
+    assert {name: len(each) for name, each in values.items()} == {"test": 10, "valid": 5, "train": 85}
+    assert torch.equal(torch.cat(list(values.values())).sort().values, data.params[:, 0])
+    assert values["test"].min() < 0.25
+    assert values["test"].max() > 0.75
+
+
+@pytest.mark.parametrize("name", ["train", "valid", "test"])
+def test_shuffled_splits_are_the_same_for_ever_and_in_ascending_order(name):
+    """Written down: a surrogate has to be judged on what it was not trained on, with later versions too."""
+    assert shuffled(12).tolist() == [2, 4, 6, 8, 5, 10, 1, 11, 7, 0, 9, 3]
+    rows = split_rows((40, 40), name)
+    assert torch.equal(rows, rows.sort().values)
+    assert torch.equal(rows[len(rows) // 2 :], rows[: len(rows) // 2] + 40)
+
+
+def test_fewer_rows_are_shuffled_into_the_same_order():
+    more = shuffled(100)
+    assert torch.equal(more[more < 30], shuffled(30))
+
+
+def test_shuffled_rows_are_spread_evenly():
+    places = torch.stack([shuffled(samples)[: samples // 10].float().mean() / samples for samples in range(200, 400)])
+    assert abs(float(places.mean()) - 0.5) < 0.05
+
+
 def test_every_file_is_split_by_itself():
-    rows = {name: split_rows((20, 40), name).tolist() for name in ("test", "valid", "train")}
+    rows = {name: split_rows((20, 40), name, in_order=True).tolist() for name in ("test", "valid", "train")}
     assert rows["test"] == [0, 1, 20, 21, 22, 23]
     assert rows["valid"] == [2, 24, 25]
     assert sorted(row for part in rows.values() for row in part) == list(range(60))
+    own = [row for name in ("test", "valid", "train") for row in split_rows((20, 40), name).tolist()]
+    assert sorted(own) == list(range(60))
+
+
+@pytest.mark.parametrize("shares", [{"valid": 0.0, "test": 0.0}, {"valid": 0.0}, {"test": 0.0}])
+def test_what_is_held_out_elsewhere_is_trained_on(shares):
+    sizes = {"test": 4, "valid": 2} | dict.fromkeys(shares, 0)
+    found = {name: len(split_rows((40,), name, **shares)) for name in ("train", "valid", "test")}
+    assert found == sizes | {"train": 40 - sum(sizes.values())}
+    if "valid" not in shares:
+        assert torch.equal(split_rows((40,), "valid", **shares), split_rows((40,), "valid"))
 
 
 def test_the_benchmark_split_has_no_validation_part():
@@ -36,7 +75,9 @@ def test_the_benchmark_split_has_no_validation_part():
 
 
 def test_small_files_still_have_one_of_each():
-    assert [split_rows((3,), name).tolist() for name in ("test", "valid", "train")] == [[0], [1], [2]]
+    for in_order in (True, False):
+        rows = [split_rows((3,), name, in_order=in_order).tolist() for name in ("test", "valid", "train")]
+        assert sorted(rows) == [[0], [1], [2]]
 
 
 def test_ranges_follow_the_parameters(make_data):

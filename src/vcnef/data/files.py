@@ -167,9 +167,13 @@ def _source(
     return Source(path, first.t[frames], first.grid[points], table, problem, read, **noted)
 
 
-def _reader(path: Path, u: np.ndarray, selection: tuple[slice, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    def read(rows: np.ndarray) -> np.ndarray:
-        block = np.asarray(u[(slice(int(rows[0]), int(rows[-1]) + 1), *selection)][rows - rows[0]], dtype=np.float32)
+def _reader(
+    path: Path, u: np.ndarray, selection: tuple[slice, ...]
+) -> Callable[[np.ndarray, tuple[slice, ...]], np.ndarray]:
+    def read(rows: np.ndarray, cut: tuple[slice, ...]) -> np.ndarray:
+        # Slices take nothing yet; of an array that is mapped only the rows asked for are read.
+        around = u[(slice(int(rows[0]), int(rows[-1]) + 1), *selection)][(slice(None), *cut)]
+        block = np.asarray(around[rows - rows[0]], dtype=np.float32)
         if not torch.isfinite(torch.from_numpy(block)).all():
             bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
             raise ValueError(f"{path} has NaN or infinity in trajectory {rows[bad.argmax()]}; remove it from the file.")

@@ -131,7 +131,8 @@ def _in_memory(
     params = np.concatenate([recipe.table(problem.parameters) for recipe in recipes])
     attributes = {**_attributes(equation, first), "redrawn": redrawn}
     parts = (first.samples,) * len(recipes)
-    return Trajectories(u, first.t().float(), grid, torch.from_numpy(params).float(), problem, attributes, parts)
+    table = torch.from_numpy(params).float()
+    return Trajectories(u, first.t().float(), grid, table, problem, attributes, parts, split_in_order=True)
 
 
 def _to_file(

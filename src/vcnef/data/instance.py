@@ -18,8 +18,9 @@ def pick_instance(data: Trajectories | StoredTrajectories, number: int) -> Traje
         )
     row = torch.tensor([number])
     return Trajectories(
-        data.read(row), data.t, data.grid, data.params[row], data.problem, data.attributes, subset="instance"
-    )
+        data.read(row), data.t, data.grid, data.params[row], data.problem, data.attributes,
+        subset="instance", split_in_order=data.split_in_order,
+    )  # fmt: skip
 
 
 def hide_truth(data: Trajectories) -> Trajectories:

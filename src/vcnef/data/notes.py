@@ -13,10 +13,15 @@ NOTE = "vcnef"
 """Under which a file holds them, as JSON."""
 
 
+GENERATED = "generation"
+"""An attribute of what `vcnef.generate` made, and of nothing else: such data are split in their order."""
+
+
 def origin(data: Trajectories) -> dict[str, Any]:
     """Of which files and which split trajectories are; empty for those of one whole file."""
     parts = {"parts": list(data.parts)} if len(data.parts) > 1 else {}
-    return parts | ({"subset": data.subset} if data.subset else {})
+    ordered = {"split_in_order": data.split_in_order} if data.split_in_order != (GENERATED in data.attributes) else {}
+    return parts | ({"subset": data.subset} if data.subset else {}) | ordered
 
 
 def lasting_attributes(data: Trajectories) -> dict[str, Any]:
@@ -39,7 +44,8 @@ def read_note(text: Any) -> dict[str, Any]:
 
 
 def understand(note: Mapping[str, Any], samples: int) -> dict[str, Any]:
-    """The `attributes`, `parts` and `subset` of so many trajectories; without them there is one file, and no split."""
+    """What is noted of so many trajectories, by the fields of `Trajectories`; without a note they are of one file, and
+    no split."""
     parts = tuple(note.get("parts", (samples,)))
     if sum(parts) != samples:
         # Without the sizes a split would mix what was trained on with what was not.
@@ -47,4 +53,10 @@ def understand(note: Mapping[str, Any], samples: int) -> dict[str, Any]:
             f"the note {NOTE!r} counts {' + '.join(map(str, parts))} trajectories, but there are {samples}. "
             "Keep all of them, or remove the note."
         )
-    return {"attributes": note.get("attributes", {}), "parts": parts, "subset": note.get("subset")}
+    attributes = note.get("attributes", {})
+    return {
+        "attributes": attributes,
+        "parts": parts,
+        "subset": note.get("subset"),
+        "split_in_order": bool(note.get("split_in_order", GENERATED in attributes)),
+    }

@@ -19,6 +19,7 @@ from vcnef.data.hdf5 import ADVICE, FileError, increasing, number, numbers, read
 from vcnef.data.names import FileName, name_own, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
 from vcnef.data.precision import check_digits, some_rows
+from vcnef.data.rows import cut_shape, cut_within
 from vcnef.data.source import Source, runs
 from vcnef.data.views import View
 from vcnef.periodicity import settle
@@ -62,27 +63,48 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any)
         _check_complete(file)
         selection = (view.frames(times), *view.points(shape[2:], periodic=problem.periodic))
         made = {} if notes else _first_generation(problem)
-        noted = understand(record(file, NOTE) | {"attributes": made | _attributes(file, name)}, shape[0])
+        origin = record(file, NOTE) | {"attributes": made | _attributes(file, name)}
+        if not notes:
+            origin["split_in_order"] = _is_published(file, path.stem)
+        noted = understand(origin, shape[0])
     t = torch.from_numpy(times[selection[0]]).float()
     thin = [torch.from_numpy(line[cut]) for line, cut in zip(lines, selection[1:], strict=True)]
     grid = torch.stack(torch.meshgrid(*thin, indexing="ij"), dim=-1).float()
-    read = partial(_read, path, tuple(keys.values()), leading, selection, (len(t), *grid.shape[:-1], len(keys)))
+    read = partial(_read, path, tuple(keys.values()), leading, selection)
     return Source(path, t, grid, table, problem, read, sides_known=known, **noted)
 
 
-def _read(path: Path, keys: tuple[str, ...], leading: Any, selection: Any, shape: Any, rows: np.ndarray) -> np.ndarray:
+def _read(
+    path: Path,
+    keys: tuple[str, ...],
+    leading: tuple[int, ...],
+    selection: tuple[slice, ...],
+    rows: np.ndarray,
+    cut: tuple[slice, ...],
+) -> np.ndarray:
     """Fields of sorted rows, fetched from the file by strided selections."""
-    u = np.empty((len(rows), *shape), dtype=np.float32)
     with reading(path) as file:
+        whole = file[keys[0]].shape[len(leading) + 1 :]
+        taken = cut_within(selection, cut, whole)
+        u = np.empty((len(rows), *cut_shape(whole, taken), len(keys)), dtype=np.float32)
         for channel, key in enumerate(keys):
-            for first, last, place in runs(rows):
+            chunks = file[key].chunks
+            for first, last in runs(rows, chunks[len(leading)] if chunks else 1):
+                wanted = rows[first:last]
                 # The last axis is thinned here: a disk reads whole lines anyway, and HDF5 skips points slowly.
-                lines = file[key][(*leading, slice(first, last), *selection[:-1])]
-                u[place : place + last - first, ..., channel] = lines[..., selection[-1]]
+                lines = file[key][(*leading, slice(int(wanted[0]), int(wanted[-1]) + 1), *taken[:-1])]
+                if len(lines) > len(wanted):
+                    lines = lines[wanted - wanted[0]]
+                u[first:last, ..., channel] = lines[..., taken[-1]]
         bad = ~np.isfinite(u.reshape(len(u), -1)).all(axis=1)
         if bad.any():
             raise FileError(f"has NaN or infinity in trajectory {rows[bad.argmax()]}; remove it from the file.")
     return u
+
+
+def _is_published(file: h5py.File, stem: str) -> bool:
+    """Whether a file without notes of ours is one of the benchmark's: it has their name, or their parameters."""
+    return parse_name(stem) is not None or any(key in file.attrs for key in PARAMETER_KEYS.values())
 
 
 def _field_keys(file: h5py.File, notes: Mapping[str, Any]) -> dict[str, str]:

@@ -29,6 +29,21 @@ def row_blocks(
         yield torch.arange(first, min(first + size, samples))
 
 
+def cut_shape(shape: tuple[int, ...], cut: tuple[slice, ...]) -> tuple[int, ...]:
+    """The shape of an array of which a part along its first axes is taken."""
+    cut_sides = tuple(len(range(size)[part]) for size, part in zip(shape, cut, strict=False))
+    return (*cut_sides, *shape[len(cut) :])
+
+
+def cut_within(selection: tuple[slice, ...], cut: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Slices of arrays of that shape that take at once what `selection` and then `cut` take."""
+    taken = list(selection)
+    for axis, part in enumerate(cut):
+        places = range(shape[axis])[selection[axis]][part]
+        taken[axis] = slice(places.start, places.stop, places.step)
+    return tuple(taken)
+
+
 def spread(samples: int, count: int) -> Int[Tensor, " b"]:
     """A few rows, evenly over all."""
     return torch.linspace(0, samples - 1, count, dtype=torch.float64).round().long()

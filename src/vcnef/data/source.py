@@ -22,9 +22,10 @@ from vcnef.problem import Problem
 class Source:
     """Everything about the trajectories of one file except the fields, which `read` fetches for chosen rows.
 
-    `read` takes sorted, different row numbers and returns float32 fields `[rows t *x c]`, thinned as the view asks.
-    `attributes`, `parts` and `subset` are those of the `Trajectories` that were saved. `sides_known` is whether anybody
-    has said, here or in the file, along which axes the domain closes.
+    `read` takes sorted, different row numbers and returns float32 fields `[rows t *x c]`, thinned as the view asks;
+    of those it reads the frames and points that a second argument cuts out, all where that is empty.
+    `attributes`, `parts`, `subset` and `split_in_order` are those of the `Trajectories` that were saved. `sides_known`
+    is whether anybody has said, here or in the file, along which axes the domain closes.
     """
 
     path: Path
@@ -32,10 +33,11 @@ class Source:
     grid: Float[Tensor, "*x D"]
     params: Float[Tensor, "n p"]
     problem: Problem
-    read: Callable[[np.ndarray], np.ndarray]
+    read: Callable[[np.ndarray, tuple[slice, ...]], np.ndarray]
     attributes: Mapping[str, Any]
     parts: tuple[int, ...]
     subset: str | None
+    split_in_order: bool
     sides_known: bool = True
 
     def __len__(self) -> int:
@@ -51,19 +53,32 @@ def check_alike(sources: Sequence[Source]) -> None:
     """Files opened together must be of one problem, on the same grid at the same times, and of the same split."""
     first = sources[0]
     for other in sources[1:]:
-        for difference in _differences(other, first):
+        for difference in _differences_of_files(other, first):
             raise ValueError(f"{other.path} and {first.path} cannot be opened together: {difference}.")
 
 
-def _differences(other: Source, first: Source) -> Iterator[str]:
+def _differences_of_files(other: Source, first: Source) -> Iterator[str]:
     got, expected = other.problem, first.problem
-    for what in ("channels", "parameters"):
+    for what in ("channels", "parameters"):  # in the same order too
         if getattr(got, what) != getattr(expected, what):
             yield f"their {what} are {list(getattr(got, what))} and {list(getattr(expected, what))}"
     # A file that names no problem is called by its own name, which says nothing.
     noted = all(each.problem.name != name_own(each.path.stem) for each in (other, first))
     if noted and got.name != expected.name:
         yield f"they are of {got.name} and {expected.name}"
+    yield from differences(other, first)
+    if other.subset != first.subset:
+        splits = (f"the {each.subset} split" if each.subset else "no split" for each in (other, first))
+        yield f"they are {' and '.join(splits)}"
+
+
+def differences(other: Any, first: Any) -> Iterator[str]:
+    """Say in which ways two sets of trajectories, described or read, are not of one kind."""
+    got, expected = other.problem, first.problem
+    if got.channels != expected.channels:
+        yield f"their channels are {list(got.channels)} and {list(expected.channels)}"
+    if sorted(got.parameters) != sorted(expected.parameters):
+        yield f"their parameters are {list(got.parameters)} and {list(expected.parameters)}"
     for what, here, there in (("points", other.grid, first.grid), ("times", other.t, first.t)):
         if here.shape != there.shape:
             sides = (spell_sides(each.shape[: each.ndim - (what == "points")]) for each in (here, there))
@@ -81,9 +96,6 @@ def _differences(other: Source, first: Source) -> Iterator[str]:
         yield "only one of them is periodic" if both else f"they are periodic {sides}"
     if not _close(torch.tensor(got.domain), torch.tensor(expected.domain)):
         yield f"their domains are {got.domain} and {expected.domain}"
-    if other.subset != first.subset:
-        splits = (f"the {each.subset} split" if each.subset else "no split" for each in (other, first))
-        yield f"they are {' and '.join(splits)}"
 
 
 def _close(here: Tensor, there: Tensor) -> bool:
@@ -92,9 +104,11 @@ def _close(here: Tensor, there: Tensor) -> bool:
     return here.shape == there.shape and torch.allclose(here, there, rtol=1e-6, atol=1e-5 * span)
 
 
-def runs(rows: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """Runs of consecutive numbers in sorted rows: (first row, one past the last row, place of the first)."""
-    starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
-    stops = np.append(starts[1:], len(rows))
-    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-        yield int(rows[start]), int(rows[stop - 1]) + 1, start
+def runs(rows: np.ndarray, step: int = 1) -> Iterator[tuple[int, int]]:
+    """Runs of sorted rows that are read at once, as places (first, one past the last).
+
+    Rows in a run are at most `step` apart: those of a file that is stored in pieces of several rows are read faster
+    with what is between them.
+    """
+    starts = np.flatnonzero(np.diff(rows, prepend=rows[0] - step - 1) > step)
+    yield from zip(starts.tolist(), [*starts[1:].tolist(), len(rows)], strict=True)

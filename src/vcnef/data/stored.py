@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vcnef.data.rows import bytes_of_one, row_blocks
+from vcnef.data.rows import bytes_of_one, cut_shape, row_blocks
 from vcnef.data.source import Source, check_alike
-from vcnef.data.splits import VALID_SHARE, split_rows
+from vcnef.data.splits import TEST_SHARE, VALID_SHARE, rows_of_split
 from vcnef.data.trajectories import Trajectories, describe, merge_attributes, ranges
 from vcnef.problem import Problem
 from vcnef.spelling import spell_bytes
@@ -32,6 +32,7 @@ class StoredTrajectories:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[int, ...] = ()
     subset: str | None = None
+    split_in_order: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -52,24 +53,28 @@ class StoredTrajectories:
     def nbytes(self) -> int:
         return 4 * int(np.prod(self.shape))
 
-    def split(self, name: str, *, valid: float = VALID_SHARE) -> StoredTrajectories:
+    def split(self, name: str, *, valid: float = VALID_SHARE, test: float = TEST_SHARE) -> StoredTrajectories:
         """The "train", "valid" or "test" trajectories, as in `Trajectories.split`."""
-        if self.subset is not None:
-            raise ValueError(f"These trajectories are already the {self.subset} split; split the whole data set.")
-        chosen = split_rows(self.parts, name, valid=valid, read=self.read)
-        params = self.params[chosen]
-        problem = replace(self.problem, ranges=ranges(self.problem, params))
-        return replace(self, rows=self.rows[chosen], params=params, problem=problem, parts=(len(chosen),), subset=name)
+        return self.select(rows_of_split(self, name, valid=valid, test=test), name)
 
-    def read(self, rows: Int[Tensor, " b"]) -> Float[Tensor, "b t *x c"]:
-        """The fields of some trajectories, in the order asked for."""
+    def select(self, rows: Int[Tensor, " n"], subset: str | None = None) -> StoredTrajectories:
+        """Some trajectories as a data set of their own, as in `Trajectories.select`."""
+        params = self.params[rows]
+        problem = replace(self.problem, ranges=ranges(self.problem, params))
+        return replace(self, rows=self.rows[rows], params=params, problem=problem, parts=(len(rows),), subset=subset)
+
+    def read(self, rows: Int[Tensor, " b"], cut: tuple[slice, ...] = ()) -> Float[Tensor, "b t *x c"]:
+        """The fields of some trajectories, in the order asked for.
+
+        `cut` are the frames, and the points along each axis, that are wanted; no others are read.
+        """
         wanted, back = np.unique(self.rows[rows.cpu()].numpy(), return_inverse=True)
-        u = np.empty((len(wanted), *self.shape[1:]), dtype=np.float32)
+        u = np.empty((len(wanted), *cut_shape(self.shape[1:], cut)), dtype=np.float32)
         first = 0
         for source in self.sources:
             mine = (wanted >= first) & (wanted < first + len(source))
             if mine.any():
-                u[mine] = source.read(wanted[mine] - first)
+                u[mine] = source.read(wanted[mine] - first, cut)
             first += len(source)
         in_order = np.array_equal(back, np.arange(len(back)))
         return torch.from_numpy(u if in_order else u[back])
@@ -79,7 +84,8 @@ class StoredTrajectories:
         u = torch.empty(self.shape)
         for rows in row_blocks(len(self), bytes_of_one(self)):
             u[rows[0] : rows[-1] + 1] = self.read(rows)
-        return Trajectories(u, self.t, self.grid, self.params, self.problem, self.attributes, self.parts, self.subset)
+        known = {name: getattr(self, name) for name in ("attributes", "parts", "subset", "split_in_order")}
+        return Trajectories(u, self.t, self.grid, self.params, self.problem, **known)
 
 
 def store(sources: tuple[Source, ...]) -> StoredTrajectories:
@@ -97,4 +103,6 @@ def store(sources: tuple[Source, ...]) -> StoredTrajectories:
         attributes=merge_attributes([source.attributes for source in sources]),
         parts=tuple(size for source in sources for size in source.parts),
         subset=first.subset,
+        # Beside files of one's own, those of the benchmark are shuffled too: all may share initial states by index.
+        split_in_order=all(source.split_in_order for source in sources),
     )

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.data.precision import short
-from vcnef.data.splits import VALID_SHARE, split_rows
+from vcnef.data.splits import TEST_SHARE, VALID_SHARE, rows_of_split
 from vcnef.data.views import View
 from vcnef.grid import spell_sides
 from vcnef.problem import Problem
@@ -24,7 +24,8 @@ class Trajectories:
     """n solutions u(t, x; p) on one grid at the same times.
 
     `parts` are the sizes of the files that were concatenated, `subset` is the split this is, if it is one;
-    `attributes` hold what is known beyond that (`mach`, `seed`, `generation`, ...).
+    `attributes` hold what is known beyond that (`mach`, `seed`, `generation`, ...). `split_in_order` says that the
+    first rows of each file are its test split, as the benchmark has it; others are shuffled before they are split.
     """
 
     u: Float[Tensor, "n t *x c"]
@@ -35,6 +36,7 @@ class Trajectories:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[int, ...] = ()
     subset: str | None = None
+    split_in_order: bool = False
 
     def __post_init__(self) -> None:
         _check(self)
@@ -52,21 +54,25 @@ class Trajectories:
     def resolution(self) -> tuple[int, ...]:
         return tuple(self.grid.shape[:-1])
 
-    def read(self, rows: Tensor) -> Float[Tensor, "b t *x c"]:
-        """The fields of some trajectories."""
-        return self.u[rows]
+    def read(self, rows: Tensor, cut: tuple[slice, ...] = ()) -> Float[Tensor, "b t *x c"]:
+        """The fields of some trajectories; `cut` are the frames, and the points along each axis, that are wanted."""
+        return self.u[(slice(None), *cut)][rows]
 
-    def split(self, name: str, *, valid: float = VALID_SHARE) -> Trajectories:
-        """The "train", "valid" or "test" trajectories: of each file the first tenth is test, the next share valid.
+    def split(self, name: str, *, valid: float = VALID_SHARE, test: float = TEST_SHARE) -> Trajectories:
+        """The "train", "valid" or "test" trajectories: a tenth of each file is test, the next share valid.
 
-        `valid=0` leaves nothing out for validation: the benchmark's own two-way split.
+        Which ones that are is always the same: they are drawn by a fixed seed, or are the first ones of the benchmark's
+        files. `valid=0` leaves nothing out for validation: the benchmark's own two-way split.
         """
-        if self.subset is not None:
-            raise ValueError(f"These trajectories are already the {self.subset} split; split the whole data set.")
-        rows = split_rows(self.parts, name, valid=valid, read=self.read).to(self.u.device)
-        # One file's split is a range: a view of the same memory, not a copy.
-        u = self.u[rows[0] : rows[-1] + 1] if len(self.parts) == 1 and len(rows) else self.u[rows]
-        return replace(self, u=u, params=self.params[rows], parts=(len(rows),), subset=name)
+        return self.select(rows_of_split(self, name, valid=valid, test=test), name)
+
+    def select(self, rows: Int[Tensor, " n"], subset: str | None = None) -> Trajectories:
+        """Some trajectories as a data set of their own, as the split `subset` where they are one."""
+        rows = rows.to(self.u.device)
+        # Rows in a row are a view of the same memory, not a copy.
+        in_a_row = len(rows) and bool((rows.diff() == 1).all())
+        u = self.u[rows[0] : rows[-1] + 1] if in_a_row else self.u[rows]
+        return replace(self, u=u, params=self.params[rows], parts=(len(rows),), subset=subset)
 
     def view(
         self, space_stride: int = 1, time_stride: int = 1, horizon: float | None = None, phase: int = 0
