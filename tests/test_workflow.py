@@ -1,6 +1,8 @@
 """From data to a saved surrogate, and what is said when the two do not fit."""
 
 import json
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +11,9 @@ import torch
 from vcnef.config import Config
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
+from vcnef.data.splits import split_rows
 from vcnef.evaluation import evaluate
+from vcnef.evaluation.held_out import choose_judged
 from vcnef.metrics import nrmse
 from vcnef.workflow import asked_window, choose_preset, fit, load, suited_config, train
 
@@ -48,7 +52,7 @@ def test_a_run_says_what_it_does_beside_its_output_unless_it_is_quiet(tmp_path, 
     fit(waves(), t=T, out=tmp_path / "said", **TINY)
     said = capsys.readouterr()
     assert said.out == ""
-    assert "trajectories: 6 to learn from, 1 to choose the weights, 1 left for the test\n" in said.err
+    assert "trajectories: 6 to learn from, 1 to choose the weights, 1 left for the test; drawn at random\n" in said.err
     assert ", preset own/small1d\n" in said.err
     assert "epoch 1 of 1, loss " in said.err
     fit(waves(), t=T, out=tmp_path / "quiet", quiet=True, **TINY)
@@ -234,6 +238,88 @@ def test_a_run_is_judged_on_the_splits_that_it_was_trained_with(tmp_path):
         evaluate(tmp_path / "b", data, split="valid")
 
 
+def test_sets_of_their_own_are_used_noted_and_told(data, tmp_path, capsys):
+    others = {name: from_arrays(waves() + shift, t=T, params={"s": 1.0}) for name, shift in (("valid", 1), ("test", 2))}
+    run = fit(data, out=tmp_path / "a", **others, **TINY)
+    told = "8 to learn from, 8 to choose the weights (a set of its own), 8 left for the test (a set of its own)"
+    assert f"trajectories: {told}\n" in capsys.readouterr().err
+    provenance = load(tmp_path / "a").provenance
+    assert provenance["sets"] == {"description": told, "own": ["valid", "test"]}
+    valid = others["valid"]
+    pred = run.surrogate.answer(valid.u[:, 0], valid.grid, valid.t[1:], valid.params)
+    assert run.best == pytest.approx(nrmse(pred, valid.u[:, 1:], initial_frames=0).item(), rel=1e-4)
+    assert evaluate(run, others["test"], solver=False).samples == 8
+    with pytest.raises(ValueError, match="All 8 trajectories of these data were trained on, or chose the weights"):
+        evaluate(run, data)
+
+
+def test_arrays_of_their_own_have_what_is_given_for_the_data(tmp_path, capsys):
+    run = fit(waves(), t=T, params={"s": 1.0}, valid=waves() + 1, test=waves() + 2, out=tmp_path / "a", **TINY)
+    assert run.surrogate.provenance["sets"]["own"] == ["valid", "test"]
+    with pytest.raises(
+        ValueError, match=r"valid is ndarray; expected trajectories with its own values of s\. Make them"
+    ):
+        fit(waves(), t=T, params={"s": np.arange(8.0)}, valid=waves() + 1, out=tmp_path / "b", **TINY)
+    with pytest.raises(
+        ValueError, match=r"test is str; expected trajectories\. Make them with vcnef\.open, or with vcnef"
+    ):
+        fit(waves(), t=T, test="test.npz", out=tmp_path / "b", **TINY)
+    with pytest.raises(ValueError, match=r"test is float; expected trajectories"):
+        fit(waves(), t=T, test=0.2, out=tmp_path / "b", **TINY)
+    with pytest.raises(ValueError, match="The valid set does not fit the data that are trained on: they have 8 and 16"):
+        fit(waves(), t=T, valid=waves(sides=(8,)), out=tmp_path / "b", **TINY)
+    alone = {"instance": 0, "data_weight": 0, "physics": 1}
+    with pytest.raises(
+        ValueError, match=r"data\.instance trains on one trajectory alone, .* Leave out valid and test\."
+    ):
+        fit(waves(), t=T, valid=waves() + 1, **alone, out=tmp_path / "b", **TINY)
+    assert not (tmp_path / "b").exists()
+
+
+def test_sets_of_their_own_are_viewed_as_the_data(data, tmp_path):
+    valid = from_arrays(waves() + 1, t=T, params={"s": 1.0})
+    run = fit(data, valid=valid, space_stride=2, out=tmp_path, **TINY)
+    assert run.surrogate.provenance["resolution"] == [8]
+
+
+def test_other_parameters_in_the_test_set_are_a_warning(tmp_path):
+    data = from_arrays(waves(30), t=T, params={"s": np.linspace(0.2, 1.0, 30)})
+    test = from_arrays(waves(4) + 1, t=T, params={"s": np.linspace(2.0, 3.0, 4)})
+    with pytest.warns(
+        UserWarning, match=r"4 of 4 trajectories of the test set have s outside of the 0\.2 to 1 that is"
+    ):
+        fit(data, test=test, out=tmp_path / "a", **TINY)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        fit(data, out=tmp_path / "b", **TINY)
+
+
+def test_a_run_of_an_earlier_version_goes_on_with_the_splits_that_it_was_begun_with(tmp_path):
+    """It took the first rows of all data for the test; shuffled now, it would be trained on them."""
+    data = from_arrays(waves(40) + np.arange(40)[:, None, None, None], t=T, params={"s": 1.0}, name="waves")
+    fit(replace(data, split_in_order=True), out=tmp_path, **TINY)
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    del state["data"]["split_in_order"], state["data"]["trajectories"]
+    torch.save(state, tmp_path / "state.pt")
+    run = fit(data, out=tmp_path, resume=True, **TINY | {"epochs": 2})
+    assert len(run.history) == 2
+    found = evaluate(run, data, solver=False)
+    assert found.samples == 4
+    judged = choose_judged(run.surrogate, data)
+    assert torch.equal(judged.data.u, data.u[:4])
+
+
+def test_a_run_is_not_continued_on_other_trajectories(tmp_path):
+    """Of the same number, ranges and times."""
+    data = from_arrays(waves(40), t=T, params={"s": 1.0}, name="waves")
+    fit(data, out=tmp_path, **TINY)
+    turned = replace(data, u=data.u.roll(1, dims=0))
+    with pytest.raises(
+        ValueError, match=r"begun with other data: trajectories='\w{8}', not '\w{8}'\. Resume it with the"
+    ):
+        fit(turned, out=tmp_path, resume=True, **TINY | {"epochs": 2})
+
+
 def test_a_run_is_only_ever_continued_as_it_was_begun(data, tmp_path):
     fit(data, out=tmp_path, **TINY)
     with pytest.raises(FileExistsError, match="already holds a run"):
@@ -309,13 +395,15 @@ def test_arguments_of_fit_are_among_what_may_have_been_meant(name, meant):
 
 
 def test_held_out_values_without_a_logarithm_are_said_before_training(tmp_path):
-    nu = np.r_[0.0, 0.0, np.geomspace(0.01, 1.0, 8)]
-    with pytest.raises(
-        ValueError, match=r"nu is 0, but the model knows nu by its logarithm, as it is trained on 0\.01"
-    ):
+    test = int(split_rows((10,), "test"))
+    nu = np.geomspace(0.01, 1.0, 10)
+    nu[test] = 0.0
+    with pytest.raises(ValueError, match=r"nu is 0, but the model knows nu by its logarithm, as it is trained on 0\.0"):
         fit(waves(10), t=T, params={"nu": nu}, out=tmp_path / "run", **TINY)
     assert not (tmp_path / "run").exists()
-    assert fit(waves(10), t=T, params={"nu": nu[::-1]}, out=tmp_path / "run", **TINY).history
+    nu[[test, 0]] = nu[[0, test]]
+    assert test != 0
+    assert fit(waves(10), t=T, params={"nu": nu}, out=tmp_path / "run", **TINY).history
 
 
 def test_files_that_are_streamed_are_thinned_when_they_are_opened(data, tmp_path):

@@ -8,17 +8,23 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from inspect import signature
+from numbers import Real
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from vcnef.config import Config
 from vcnef.config.sections import ABOUT_WHOLE
 from vcnef.config.settings import flatten, parse_setting
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
+from vcnef.data.arrays import by_name
 from vcnef.data.augment import Symmetry
 from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.data.precision import short
+from vcnef.data.sets import Sets, make_sets
 from vcnef.data.vouching import examine
 from vcnef.data.windows import Window, choose_window
 from vcnef.grid import is_scattered
@@ -27,7 +33,7 @@ from vcnef.packaged import locate
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.instance import describe_instance
 from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
-from vcnef.training.checkpoint import FREE_TO_CHANGE, check_unused
+from vcnef.training.checkpoint import FREE_TO_CHANGE, begun_in_order, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
 from vcnef.training.own import check_objective, check_settings
@@ -53,6 +59,8 @@ def fit(
     data: Any,
     /,
     *,
+    valid: Any = None,
+    test: Any = None,
     model: str | None = None,
     preset: str | Path | None = None,
     out: str | Path | None = None,
@@ -76,6 +84,9 @@ def fit(
     >>> run.surrogate.predict(u0, t=t)
 
     t, x, params, channels, name, periodic: what an array does not say itself; see `vcnef.from_arrays`.
+    valid, test: trajectories (or, without parameters of their own, an array like `data`) that choose the weights, and
+        that are kept for the test; the run then trains on everything else. By default a twentieth and a tenth of the
+        data, drawn by a fixed seed; a number for `valid` is another share.
     model, preset: by default a VCNeF, with a preset chosen by the number of space axes and of trajectories.
     overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
         Strides and the horizon are those of the data, unless they are given here.
@@ -87,7 +98,11 @@ def fit(
     `quiet` it shows nothing. `on_progress` takes a record about once a second in place of it.
     """
     given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
-    trajectories = _as_trajectories(data, **{key: value for key, value in given.items() if value is not None})
+    given = {key: value for key, value in given.items() if value is not None}
+    trajectories = _as_trajectories(data, **given)
+    if isinstance(valid, Real):
+        overrides, valid = {**overrides, "data.valid": valid}, None
+    sets = {"valid": _as_set("valid", valid, given), "test": _as_set("test", test, given)}
     window = asked_window(overrides) if model in (None, "vcnef") else "direct"
     chosen = preset or choose_preset(trajectories, window)
     config = Config.load(preset) if preset else fit_patches(chosen, trajectories)
@@ -95,9 +110,10 @@ def fit(
     own = [each.name for each in signature(fit).parameters.values() if each.kind is each.KEYWORD_ONLY]
     config = config.override(overrides, beside=own)
     _check_objective(objective, config, overrides)
+    sets = {name: each if each is None else _view(each, config) for name, each in sets.items()}
     folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
     return train(
-        config, _view(trajectories, config), out=folder, objective=objective, resume=resume, devices=devices,
+        config, _view(trajectories, config), **sets, out=folder, objective=objective, resume=resume, devices=devices,
         nodes=nodes, preset=str(chosen), quiet=quiet, on_progress=on_progress,
     )  # fmt: skip
 
@@ -106,6 +122,8 @@ def train(
     config: Config,
     data: Data,
     *,
+    valid: Data | None = None,
+    test: Data | None = None,
     out: str | Path,
     objective: Any = None,
     resume: bool = False,
@@ -117,6 +135,7 @@ def train(
 ) -> Run:
     """Train what a configuration describes, on data that are already viewed as it says; `resume` continues a run.
 
+    `valid` and `test` are sets of their own, viewed alike; without them they are drawn from the data.
     `preset` is the name under which the screen shows the configuration; see `fit` for `objective`, `quiet` and
     `on_progress`.
     """
@@ -126,11 +145,12 @@ def train(
     check_folder(folder, resume=resume)
     if resume:
         check_same(folder, config)
+        data = replace(data, split_in_order=begun_in_order(folder, data.split_in_order))
     section, recipe = config.data, config.train
-    training, validation = _training_data(config, data)
+    sets = _choose_sets(config, data, valid, test)
+    training, validation = sets.train, sets.valid and _thin(sets.valid, config)
     window = choose_window(training, section.window)
     _check_window(window, config)
-    sizes = _sizes(data, training, validation)
     surrogate = Surrogate.build(
         config.model.name, config.model.options, training, log=section.log, normalise=section.normalise,
         own_time=section.own_time, thinning=config.thinning(), window=window and window.length, seed=recipe.seed,
@@ -141,7 +161,7 @@ def train(
     _check_instance(surrogate, config)
     _check_points(surrogate, data)
     surrogate.scaling.params.check(data.params, surrogate.problem)
-    surrogate.provenance |= _provenance(training, config)
+    surrogate.provenance |= _provenance(training, config) | sets.provenance()
     symmetries = config.symmetries()
     surrogate.provenance["symmetries"] = _examine(symmetries, training)
     shown = not quiet and on_progress is None and is_first_process()
@@ -150,7 +170,7 @@ def train(
         # Not before: a run that is not resumed after all keeps the configuration that it was made with.
         config.save(folder / RUN_CONFIG)
         if shown:
-            print(*describe_choices(surrogate, recipe, sizes, preset), sep="\n", file=sys.stderr)
+            print(*describe_choices(surrogate, recipe, sets.describe(), preset), sep="\n", file=sys.stderr)
 
     with training_progress(recipe.epochs) if shown else nullcontext(on_progress) as report:
         return train_surrogate(
@@ -275,23 +295,34 @@ def _view(data: Data, config: Config) -> Data:
     return data.view(**asked)
 
 
-def _training_data(config: Config, data: Data) -> tuple[Data, Data | None]:
+def _as_set(name: str, data: Any, given: Mapping[str, Any]) -> Data | None:
+    """Trajectories of one's own for "valid" or "test"; an array has what is given for the array of training."""
+    if data is None or isinstance(data, Trajectories | StoredTrajectories):
+        return data
+    several = [key for key, value in by_name(given.get("params")).items() if np.ndim(value)]
+    if isinstance(data, str | Path | Real) or several:
+        about = f" with its own values of {', '.join(several)}" if several else ""
+        raise ValueError(
+            f"{name} is {type(data).__name__}; expected trajectories{about}. Make them with vcnef.open, or with "
+            f"vcnef.from_arrays({name}, ...), which takes params too."
+        )
+    return from_arrays(data, **given)
+
+
+def _choose_sets(config: Config, data: Data, valid: Data | None, test: Data | None) -> Sets:
     """What is trained on, and what chooses the weights."""
     section = config.data
     if section.instance is None:
-        validation = _thin(data.split("valid", valid=section.valid), config) if section.valid else None
-        return data.split("train", valid=section.valid), validation
+        sets = make_sets(data, section.valid, valid, test)
+        for doubt in sets.doubts if is_first_process() else ():
+            warnings.warn(doubt, UserWarning, stacklevel=3)
+        return sets
+    if valid is not None or test is not None:
+        raise ValueError(
+            "data.instance trains on one trajectory alone, which is also judged. Leave out valid and test."
+        )
     chosen = pick_instance(data, section.instance)
-    return hide_truth(chosen), chosen if section.valid else None
-
-
-def _sizes(data: Data, training: Data, validation: Data | None) -> dict[str, int]:
-    """The number of trajectories of each split, by its use."""
-    sizes = {"to learn from": len(training)}
-    if validation is not None:
-        sizes["to choose the weights"] = len(validation)
-    left = len(data) - sum(sizes.values())
-    return sizes | {"left for the test": left} if left > 0 else sizes
+    return Sets(train=hide_truth(chosen), valid=chosen if section.valid else None)
 
 
 def _thin(data: Data, config: Config) -> Data:

@@ -32,7 +32,8 @@ def test_generate_train_resume(vcnef, burgers, tmp_path):
     assert code == 0
     lines = err.splitlines()
     assert lines[:4] == [
-        "data: burgers on 16 points; trajectories: 8 to learn from, 1 to choose the weights, 1 left for the test",
+        "data: burgers on 16 points; trajectories: 8 to learn from, 1 to choose the weights, 1 left for the test; "
+        "the first of each file are the test",
         "model: vcnef of 2,217 weights on cpu, preset debug/vcnef1d",
         "window: direct, all times are answered at once",
         "run: 1 epoch, batches of 8",
@@ -244,3 +245,62 @@ def test_a_live_line_on_a_terminal(monkeypatch, capsys):
     with training_progress(4) as report:
         report(RECORD)
     assert "epoch 2 of 4, loss 1.230e-02, 99 samples/s, 1:02:03 left" in terminal.file.getvalue()
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Files of one's own: to train on, sorted by a parameter, to choose by and to test."""
+    folder, rng = tmp_path_factory.mktemp("own"), np.random.default_rng(0)
+    for name, samples, low, high in (("train", 40, 0.1, 1.0), ("valid", 6, 0.1, 1.0), ("test", 10, 2.0, 3.0)):
+        u, nu = rng.normal(size=(samples, 5, 16, 1)), np.linspace(low, high, samples)
+        np.savez(folder / f"{name}.npz", u=u, t=np.linspace(0.0, 1.0, 5), nu=nu)
+    return folder
+
+
+TINY = ("--set", "epochs=1", "--set", "width=8", "--devices", "cpu")
+
+
+def test_sets_of_their_own_are_files_of_their_own(vcnef, own, tmp_path):
+    files = ("--data", own / "train.npz", "--valid", own / "valid.npz", "--test", own / "test.npz")
+    code, printed, err = vcnef("train", "debug/vcnef1d", *files, "--out", tmp_path / "run", *TINY)
+    assert code == 0, err
+    assert (
+        "40 to learn from, 6 to choose the weights (a set of its own), 10 left for the test (a set of its own)" in err
+    )
+    assert "Warning: 10 of 10 trajectories of the test set have nu outside of the 0.1 to 1 that is trained on" in err
+    assert f"--data {own / 'test.npz'}`" in printed
+    code, printed, err = vcnef("evaluate", tmp_path / "run", "--data", own / "test.npz", "--no-solver")
+    assert code == 0, err
+    assert "vcnef on test, all split: 10 trajectories" in printed
+    assert "None of these 10 trajectories was trained on, so all of them are judged." in printed
+    code, _, err = vcnef("evaluate", tmp_path / "run", "--data", own / "train.npz", "--no-solver")
+    assert code == 2
+    assert "All 40 trajectories of these data were trained on" in err
+
+
+def test_own_files_are_shuffled_and_judged_on_their_test_split(vcnef, own, tmp_path):
+    command = ("train", "debug/vcnef1d", "--data", own / "train.npz", "--out", tmp_path / "run", *TINY)
+    code, _, err = vcnef(*command)
+    assert code == 0, err
+    assert "34 to learn from, 2 to choose the weights, 4 left for the test; drawn at random" in err
+    assert "Warning" not in err
+    code, printed, err = vcnef("evaluate", tmp_path / "run", "--data", own / "train.npz", "--no-solver")
+    assert code == 0, err
+    assert "vcnef on train, test split: 4 trajectories" in printed
+    assert "Note" not in printed
+
+
+def test_it_is_never_guessed_to_which_set_a_file_belongs(vcnef, own, tmp_path):
+    """A pattern of the shell makes several words, of which an option takes the first."""
+    files = ("--data", own / "train.npz", "--valid", own / "valid.npz", own / "test.npz")
+    code, _, err = vcnef("train", "debug/vcnef1d", *files, "--out", tmp_path / "run")
+    assert code == 2
+    assert "test.npz may be meant for --data, --valid or --test. Give each file an option of its own" in err
+
+
+def test_a_set_that_does_not_fit_is_one_sentence(vcnef, own, burgers, tmp_path):
+    files = ("--data", own / "train.npz", "--valid", burgers)
+    code, _, err = vcnef("train", "debug/vcnef1d", *files, "--out", tmp_path / "run")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "The valid set does not fit the data that are trained on: their times differ" in err
+    assert not (tmp_path / "run").exists()

@@ -125,11 +125,22 @@ def test_other_data_are_refused(world, data, folder):
     assert len(resume(data).history) == 3
 
 
-def test_a_state_of_an_earlier_version_is_resumed(fit_quickly, folder):
+def test_a_state_of_an_earlier_version_is_resumed(world, data, folder):
+    """It was begun on data in their order, and is refused where these are shuffled: test rows would be trained on."""
     record = torch.load(folder / "state.pt", weights_only=True)
     del record["data"], record["reserved"], record["recipe"]["physics_method"]
     torch.save(record, folder / "state.pt")
-    assert len(fit_quickly(out=folder, epochs=3, arguments={"resume": True}).history) == 3
+
+    def resume(data):
+        splits = data.split("train", valid=0.2), data.split("valid", valid=0.2)
+        given = {"out": folder, "devices": "cpu", "resume": True}
+        return fit(world.make_surrogate(data), *splits, Recipe(epochs=3, batch=4), **given)
+
+    with pytest.raises(
+        ValueError, match=r"the first rows of the data as its test split; .* Split dataclasses\.replace"
+    ):
+        resume(data)
+    assert len(resume(replace(data, split_in_order=True)).history) == 3
 
 
 def test_a_resumed_run_knows_where_its_best_model_is_from(fit_quickly, folder):

@@ -29,6 +29,15 @@ def run_folder(run: Path) -> Path:
 
 
 @contextmanager
+def spoken_warnings() -> Iterator[None]:
+    """Warnings raised inside become lines on stderr at once, before what follows them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *others: typer.echo(f"Warning: {message}", err=True)
+        yield
+
+
+@contextmanager
 def plain_warnings() -> Iterator[list[str]]:
     """Warnings raised inside become lines on stderr, each said once; afterwards the list has them too."""
     said: list[str] = []

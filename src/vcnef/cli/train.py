@@ -27,6 +27,14 @@ def train(
     data: Annotated[
         list[Path] | None, typer.Option(metavar="FILE...", help="One or more files of trajectories.")
     ] = None,
+    valid: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Choose the weights on this file; by default on a twentieth of the data."),
+    ] = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Leave nothing of the data for the test, which is this file."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The run folder to write, e.g. runs/x.")] = None,
     settings: Annotated[
         list[str] | None,
@@ -42,15 +50,17 @@ def train(
 ) -> None:
     """Train a model on files of trajectories: vcnef train burgers/vcnef --data FILE... --out runs/x
 
-    Of each file the first tenth is left for `vcnef evaluate`, the next twentieth chooses the weights that are kept.
+    Of each file a tenth is left for `vcnef evaluate`, and a twentieth chooses the weights that are kept: drawn by a
+    fixed seed, but the first ones of the benchmark's files and of what `vcnef generate` made.
     A killed run is continued with --resume. Under torchrun or SLURM several processes share one run.
     """
     from vcnef import workflow
     from vcnef.cli._settings import parse_settings, read_sides
+    from vcnef.cli._surrogates import spoken_warnings
     from vcnef.config import Config
     from vcnef.data import open as open_data
 
-    preset, files = _sort(words or [], data or [])
+    preset, files = _sort(words or [], data or [], alone=bool(valid or test))
     if out is None:
         raise ValueError("There is no folder for the run; name one, e.g. --out runs/x.")
     # Whatever can be refused without reading data is refused first.
@@ -70,18 +80,31 @@ def train(
         chosen = workflow.fit_patches(preset, streamed)
     config = chosen.override(settings or [])
     trajectories = open_data(files, **config.view(), **given)
-    run = workflow.train(
-        config, trajectories, out=out, resume=resume, devices=_number(devices), nodes=nodes, preset=preset
-    )
+    sets = {
+        name: open_data(paths, **config.view(), **given) for name, paths in (("valid", valid), ("test", test)) if paths
+    }
+    with spoken_warnings():
+        run = workflow.train(
+            config, trajectories, **sets, out=out, resume=resume, devices=_number(devices), nodes=nodes, preset=preset
+        )
     if workflow.is_first_process():
-        _summarise(run, config)
+        _summarise(run, config, test or [])
 
 
-def _sort(words: list[str], data: list[Path]) -> tuple[str | None, list[Path]]:
-    """The preset and the files: `--data a.hdf5 b.hdf5` leaves the second file among the words."""
+def _sort(words: list[str], data: list[Path], *, alone: bool) -> tuple[str | None, list[Path]]:
+    """The preset and the files: `--data a.hdf5 b.hdf5` leaves the second file among the words.
+
+    Beside other files, with `alone`, nobody could tell whose it is.
+    """
     from vcnef.data.opening import READERS
 
-    files = data + [Path(word) for word in words if Path(word).suffix in READERS]
+    further = [Path(word) for word in words if Path(word).suffix in READERS]
+    if further and alone:
+        raise ValueError(
+            f"{further[0]} may be meant for --data, --valid or --test. Give each file an option of its own, "
+            "e.g. --data a.hdf5 --data b.hdf5 --valid c.hdf5."
+        )
+    files = data + further
     names = [word for word in words if Path(word).suffix not in READERS]
     if len(names) > 1:
         raise ValueError(f"Expected one preset, got {', '.join(names)}. Data files end in {', '.join(READERS)}.")
@@ -98,7 +121,7 @@ def _number(devices: str) -> int | str:
     return devices
 
 
-def _summarise(run: Run, config: Config) -> None:
+def _summarise(run: Run, config: Config, test: list[Path]) -> None:
     from math import isfinite
     from shlex import quote
 
@@ -115,4 +138,5 @@ def _summarise(run: Run, config: Config) -> None:
         typer.echo(f"{last['epoch']} epochs in {last['seconds']:.1f} s, last loss {last['loss']:.4g}{score}")
     typer.echo(f"{folder / 'model'}: the model, for vcnef.load({str(folder)!r}) and `vcnef predict {named}`")
     typer.echo(f"{folder / 'config.yaml'}, {folder / 'log.jsonl'}: what was run, and how it went")
-    typer.echo(f"Judge it on test data with `vcnef evaluate {named} --data FILE...`")
+    files = " ".join(quote(str(path)) for path in test) or "FILE..."
+    typer.echo(f"Judge it on test data with `vcnef evaluate {named} --data {files}`")

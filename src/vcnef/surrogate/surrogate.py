@@ -115,6 +115,7 @@ class Surrogate:
         provenance = {
             "train": describe(train), "resolution": resolution, "grid": arrangement(train.grid),
             "horizon": horizon_of(train.t), "field_ranges": field_ranges(train),
+            "split_in_order": train.split_in_order,
             **({"generated": made} if made else {}),
             **(note_ends(train.grid, problem.domain) if thinning == 1 else {}),
         }  # fmt: skip

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from vcnef.data.fingerprints import Fingerprints
 from vcnef.models.interface import TrajectoryModel
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.folder import CONFIG, WEIGHTS, read_record, read_weights
@@ -33,7 +34,7 @@ NUMBERS = ("step", "best", "elapsed", "prepared", "reserved", "counted")
 """What `State` counts, as it is saved."""
 FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
 """What a resumed run may do otherwise; a longer one then follows the longer schedule from where it is."""
-TOLD = ("train", "field_ranges", "times")
+TOLD = ("train", "field_ranges", "times", "split_in_order")
 """What a surrogate's provenance tells of its training data, beside their problem."""
 
 
@@ -233,12 +234,29 @@ def check_unused(folder: Path) -> None:
         )
 
 
+def begun_in_order(folder: Path, otherwise: bool) -> bool:
+    """Return whether the run in a folder was begun with the first rows of the data as its test split.
+
+    Those of earlier versions were, whatever their data. `otherwise` is the answer where no state tells.
+    """
+    path = folder / STATE
+    if not path.is_file():
+        return otherwise
+    try:
+        record = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        return bool(record.get("data", {}).get("split_in_order", True))
+    except Exception:  # What is wrong with it is said where it is restored.
+        return otherwise
+
+
 def terms_of(
     recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate, objective: str | None = None
 ) -> dict[str, Any]:
     """What a run is begun with: its recipe, the name of an objective in place of the recipe's, and what the surrogate
     says of the data that it was built for."""
     told = {name: surrogate.provenance[name] for name in TOLD if name in surrogate.provenance}
+    if "seen" in surrogate.provenance:
+        told["trajectories"] = Fingerprints.from_dict(surrogate.provenance["seen"]).digest()
     return {
         "recipe": asdict(recipe),
         "steps_per_epoch": steps_per_epoch,
@@ -267,6 +285,12 @@ def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -
         raise ChangedRunError(
             f"The run in {folder} had {then['steps_per_epoch']} steps per epoch; with these data it has "
             f"{now['steps_per_epoch']}. Resume it with the data it was begun with."
+        )
+    if then.get("data", {}).get("split_in_order", True) and not now["data"].get("split_in_order", True):
+        raise ChangedRunError(
+            f"The run in {folder} was begun with the first rows of the data as its test split; now it would be trained "
+            "on them, for these data are shuffled. Split dataclasses.replace(data, split_in_order=True), or start a "
+            "new run."
         )
     # States of earlier versions do not tell of their data.
     for name, before in then.get("data", {}).items():

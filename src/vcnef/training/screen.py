@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 Report = Callable[[Mapping[str, Any]], None]
 
 
-def describe_choices(surrogate: Surrogate, recipe: Recipe, sizes: Mapping[str, int], preset: str | None) -> list[str]:
+def describe_choices(surrogate: Surrogate, recipe: Recipe, sets: str, preset: str | None) -> list[str]:
     """Return a line for each thing that was chosen: data, model, window and length of the run.
 
-    `sizes` are the numbers of trajectories of each split.
+    `sets` says how many trajectories are used for what.
     """
     problem, provenance = surrogate.problem, surrogate.provenance
-    splits = ", ".join(f"{size} {name}" for name, size in sizes.items())
     device = next(surrogate.model.parameters()).device
     named = f", preset {preset}" if preset else ""
     window = "direct, all times are answered at once"
@@ -34,7 +33,7 @@ def describe_choices(surrogate: Surrogate, recipe: Recipe, sizes: Mapping[str, i
     if recipe.minutes:
         length += f" or {recipe.minutes:g} minutes"
     return [
-        f"data: {problem.name} on {spell_sides(provenance['resolution'])} points; trajectories: {splits}",
+        f"data: {problem.name} on {spell_sides(provenance['resolution'])} points; trajectories: {sets}",
         f"model: {surrogate.name} of {number_of_weights(surrogate.model):,} weights on {device}{named}",
         f"window: {window}",
         *(f"symmetry {found}" for found in provenance.get("symmetries", ())),
