@@ -13,7 +13,7 @@ from vcnef.evaluation import evaluate, predict_trajectories
 
 def test_metrics_at_the_resolution_and_times_of_training(make_data, make_surrogate):
     data = make_data(samples=30)
-    found = evaluate(make_surrogate(data), data)
+    found = evaluate(make_surrogate(data), data, split="test")
     assert (found.samples, found.split, found.model, found.problem) == (3, "test", "fake", "decay")
     assert (found.result.resolution, found.result.frames) == ((16,), 5)
     assert found.result.t == (0.25, 0.5, 0.75, 1.0)
@@ -142,7 +142,7 @@ def test_predictions_that_are_not_finite_are_counted_and_said(make_data, make_su
         return u
 
     surrogate.answer = answer
-    found = evaluate(surrogate, data)
+    found = evaluate(surrogate, data, split="test")
     assert found.result.not_finite == 1
     assert "1 of 2 predictions on 16 points and 5 times are not finite" in found.notes[0]
     record = json.loads(json.dumps(found.to_dict(), allow_nan=False))

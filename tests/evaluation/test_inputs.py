@@ -37,10 +37,10 @@ def test_data_of_another_kind_are_judged_with_a_note(make_data, make_surrogate):
     surrogate = make_surrogate(data)
     surrogate.provenance["generated"] = {"generation": "2022", "seed": 0}
     nearly = ((0.0, 1.001),)
-    assert not evaluate(surrogate, replace(data, problem=replace(data.problem, domain=nearly))).notes
+    assert not evaluate(surrogate, replace(data, problem=replace(data.problem, domain=nearly)), split="test").notes
     elsewhere = replace(data.problem, domain=((-1.0, 1.0),))
     other = replace(data, problem=elsewhere, attributes={"generation": "documented", "seed": 0})
-    assert evaluate(surrogate, other).notes == (
+    assert evaluate(surrogate, other, split="test").notes == (
         "The generation of these data is documented, that of training was 2022: the model was not made for them.",
         "The domain of these data is (-1, 1), that of training was (0, 1): the model was not made for them.",
     )
@@ -85,8 +85,8 @@ def test_scattered_points_have_no_edges_and_no_waves(make_data, make_surrogate):
 def test_uneven_grids_have_no_waves(make_data, make_surrogate, ndim):
     data = make_data(points=8, ndim=ndim)
     surrogate = make_surrogate(data, provenance={"resolution": [8] * ndim, "times": [k / 4 for k in range(5)]})
-    even = evaluate(surrogate, data)
-    uneven = evaluate(surrogate, replace(data, grid=data.grid**2))
+    even = evaluate(surrogate, data, split="test")
+    uneven = evaluate(surrogate, replace(data, grid=data.grid**2), split="test")
     assert set(even.result.scores["overall"]) - set(uneven.result.scores["overall"]) == {
         name for name in even.result.scores["overall"] if name.startswith("frmse")
     }

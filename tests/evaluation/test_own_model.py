@@ -1,6 +1,7 @@
 """Models of others: any module or function is judged as a surrogate is, or one sentence says what is expected."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,8 +63,9 @@ def test_bare_models_of_ours_are_such_modules(make_data):
     found = evaluate(model, data)
     assert found.model == "VCNeF"
     with torch.no_grad():
-        answer = model(data.u[:1, 0], data.grid, data.t[1:], data.params[:1])
-    expected = vcnef.metrics.nrmse(answer, data.u[:1, 1:], initial_frames=0)
+        test = data.split("test")
+        answer = model(test.u[:, 0], data.grid, data.t[1:], test.params)
+    expected = vcnef.metrics.nrmse(answer, test.u[:, 1:], initial_frames=0)
     assert found.result.value("nrmse") == pytest.approx(expected.item(), rel=1e-4)
 
 
@@ -77,6 +79,25 @@ def test_data_without_parameters_have_none(make_data):
 
     found = evaluate(still, data)
     assert found.result.value("nrmse") == pytest.approx(found.baselines["persistence"])
+
+
+def test_what_it_was_trained_on_nobody_knows(make_data):
+    """It is judged on the split that the data themselves have, and a note says that these are not all."""
+    data = make_data(points=16)
+    found = evaluate(decay, data)
+    assert found.params["rate"].shape == (1,)
+    assert found.notes[0] == (
+        "The model does not say which trajectories it was trained on: judged on 1 of 10, their test split. If it has "
+        "seen none of them, judge all with split='all', or --split all."
+    )
+    assert evaluate(decay, data, split="all").samples == 10
+    assert not any("trained on:" in note for note in evaluate(decay, data, split="all").notes)
+    asked = []
+    for in_order in (True, False):
+        ordered = replace(data, split_in_order=in_order)
+        evaluate(lambda u0, t, params: asked.append(u0) or decay(u0, t, params), ordered, solver=False)
+        assert torch.equal(asked[0], ordered.split("test").u[:, 0])
+        asked.clear()
 
 
 def test_its_fields_are_there_for_figures(make_data):

@@ -12,7 +12,7 @@ import numpy as np
 from vcnef import plots
 from vcnef.data.rows import spread
 from vcnef.evaluation import predict_trajectories
-from vcnef.evaluation.inputs import choose_judged
+from vcnef.evaluation.held_out import choose_judged
 from vcnef.grid import axes, is_scattered
 from vcnef.plots import cells
 from vcnef.spelling import spell_values
@@ -32,7 +32,7 @@ NUMBERS = 2**25
 def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Path]:
     """Save every figure that the evaluation has data for; returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    judged, *_ = choose_judged(surrogate, data, found.split)
+    judged = choose_judged(surrogate, data, found.split).data
     paths = []
     for name, figure in [*curves(found), *pictures(surrogate, found, judged)]:
         # A channel may be a quotient, as u/U, and no folder.

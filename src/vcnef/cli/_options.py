@@ -8,7 +8,13 @@ import typer
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")]
 Batch = Annotated[int, typer.Option(help="Trajectories predicted at once.")]
-Split = Annotated[str, typer.Option(help="test, valid, train or all.")]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        help="test, valid, train or all; by default all of data that were not trained on, or else their test split.",
+        show_default=False,
+    ),
+]
 Space = Annotated[str | None, typer.Option(help="Points along an axis for super-resolution: 256,512,1024.")]
 Time = Annotated[str | None, typer.Option(help="Numbers of times for super-resolution: 41,101,201.")]
 Periodic = Annotated[

@@ -97,14 +97,14 @@ def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
     from vcnef.cli._surrogates import plain_warnings
     from vcnef.data import open as open_data
     from vcnef.evaluation import evaluate
-    from vcnef.evaluation.inputs import choose_judged
+    from vcnef.evaluation.held_out import choose_judged
     from vcnef.whole import write_whole
 
     typer.echo(f"3. Judging {name} on {SPACE} points and {TIME} times, and drawing.")
     fine = open_data(data)
     with plain_warnings():
         found = evaluate(run.surrogate, fine, space=SPACE, time=TIME)
-    judged, *_ = choose_judged(run.surrogate, fine, found.split)
+    judged = choose_judged(run.surrogate, fine, found.split).data
     record = {"data": [str(data)], **found.to_dict(), "solver": solver_line(run.surrogate, judged)}
     write_whole(run.folder / "metrics.json", json.dumps(record, indent=2).encode())
     draw(run.surrogate, found, fine, figures)

@@ -28,14 +28,16 @@ def evaluate(
     ] = None,
     params: Params = None,
     equation: Equation = None,
-    split: Split = "test",
+    split: Split = None,
     json_path: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file too.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Draw figures into this folder.")] = None,
     batch: Batch = 64,
     device: Device = None,
     solver: Annotated[bool, typer.Option(help="Time the classical solver beside the model.")] = True,
 ) -> None:
-    """Judge a trained model on the test split: all metrics, super-resolution, parameter values, time and memory.
+    """Judge a trained model on what it has not seen: all metrics, super-resolution, parameter values, time and memory.
+
+    Of data that it was trained on that is the test split, of others all.
 
     The numbers are printed and saved as metrics.json in the run folder; those of a packaged model only with --json.
     """

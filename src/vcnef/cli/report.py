@@ -30,7 +30,7 @@ def report(
     time: Time = None,
     params: Params = None,
     equation: Equation = None,
-    split: Split = "test",
+    split: Split = None,
     batch: Batch = 64,
     device: Device = None,
     solver: Annotated[
@@ -60,7 +60,7 @@ def report(
     if not runs:
         raise ValueError("There is no run to report on; name run folders, e.g. `vcnef report runs/a`.")
     finer = {"space": parse_counts(space, "--space"), "time": parse_counts(time, "--time")}
-    if not files and (any(finer.values()) or split != "test"):
+    if not files and (any(finer.values()) or split is not None):
         raise ValueError(
             "--space, --time and --split need data to judge the runs on; give files, e.g. --data burgers.hdf5."
         )
@@ -85,7 +85,7 @@ def report(
         records = [_judge(run, record, opened, **question, **judging) for run, record, question in judged]
     given = {
         "--data": files, "--param": params or (), "--equation": [equation], "--space": [space], "--time": [time],
-        "--device": [device], "--split": [split] if split != "test" else (), "--costs": [costs],
+        "--device": [device], "--split": [split], "--costs": [costs],
         "--out": [out],
     }  # fmt: skip
     own = spell_command("report", *runs, **given) + ("" if solver else " --no-solver")
@@ -123,7 +123,7 @@ def _judge(run: Path, record: RunRecord, data: Any, *, files: list[Path], device
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
     from vcnef.cli.evaluate import save
     from vcnef.evaluation import evaluate
-    from vcnef.evaluation.inputs import choose_judged
+    from vcnef.evaluation.held_out import choose_judged
     from vcnef.packaged import is_packaged
     from vcnef.progress import progress
     from vcnef.report.drawings import png
@@ -132,7 +132,7 @@ def _judge(run: Path, record: RunRecord, data: Any, *, files: list[Path], device
     surrogate = load_surrogate(run, device)
     with plain_warnings() as said, progress() as tell:
         found = evaluate(surrogate, data, **options, progress=tell)
-    judged, *_ = choose_judged(surrogate, data, found.split)
+    judged = choose_judged(surrogate, data, found.split).data
     coarser = {"solver": solver_line(surrogate, judged)} if options["solver"] else {}
     metrics = {"data": [str(each) for each in files], **found.to_dict(), **coarser}
     if not is_packaged(run):

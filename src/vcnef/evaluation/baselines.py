@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.rows import bytes_of_one, spread
-from vcnef.data.splits import SPLITS
-from vcnef.evaluation.inputs import BLOCK_BYTES, choose_split, valid_share
+from vcnef.evaluation.inputs import BLOCK_BYTES
 from vcnef.evaluation.selections import Selection
 from vcnef.metrics.errors import nrmse_table
 
@@ -41,11 +40,10 @@ class Baselines:
         return {name: (total / count).item() for name, (total, count) in self._sums.items() if count > 0}
 
 
-def mean_of_training(surrogate: Any, data: Any, split: str, selection: Selection) -> Tensor | None:
+def mean_of_training(training: Any, selection: Selection) -> Tensor | None:
     """The mean trajectory of the training split, where the data that are judged have one beside."""
-    if data.subset is not None or split not in SPLITS or split == "train" or surrogate.provenance.get("instance"):
+    if training is None:
         return None
-    training = choose_split(data, "train", valid=valid_share(surrogate))
     count = min(len(training), MOST_AVERAGED, BLOCK_BYTES // bytes_of_one(training))
     if not count:
         return None

@@ -13,19 +13,26 @@ from torch import Tensor
 from vcnef.evaluation.baselines import Baselines, mean_of_training
 from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
+from vcnef.evaluation.held_out import Judged, choose_judged
 from vcnef.evaluation.inputs import (
     Report,
     as_surrogate,
     blocks,
     check_trajectories,
-    choose_judged,
     differences,
     matching_params,
     place,
 )
 from vcnef.evaluation.judge import Judge
 from vcnef.evaluation.record import Evaluation, Group, Result
-from vcnef.evaluation.selections import Selection, as_trained, beyond, finer_in_space, finer_in_time
+from vcnef.evaluation.selections import (
+    Selection,
+    about_later_frames,
+    as_trained,
+    beyond,
+    finer_in_space,
+    finer_in_time,
+)
 from vcnef.surrogate.instance import check_instance
 
 
@@ -36,14 +43,17 @@ def evaluate(
     space: Sequence[int] = (),
     time: Sequence[int] = (),
     horizon: float | int | None = None,
-    split: str = "test",
+    split: str | None = None,
     batch: int = 64,
     device: torch.device | str | None = None,
     solver: bool = True,
     name: str | None = None,
     progress: Report | None = None,
 ) -> Evaluation:
-    """All metrics on a split of the data ("all" for all of them), at the resolution and times of training.
+    """All metrics on what the model has not seen of the data, at the resolution and times of training.
+
+    Those are all of data of which it was trained on none, and the test split of others; `split` asks for "train",
+    "valid", "test" or "all" by name. Where the model cannot tell, it is the test split, and a note says so.
 
     `space` and `time` add zero-shot super-resolution: points along the first axis and frames (the initial one
     included) at which the same trajectories are predicted and judged. The data must then be opened at full
@@ -55,9 +65,10 @@ def evaluate(
     and layout of the data. `name` is that of the model in tables.
     """
     surrogate, device = place(as_surrogate(surrogate, data, name), device)
-    judged, split, params, plan = prepare(surrogate, data, space=space, time=time, split=split, horizon=horizon)
+    chosen, params, plan = prepare(surrogate, data, space=space, time=time, split=split, horizon=horizon)
+    judged = chosen.data
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
-    beside = Baselines(plan.base, mean_of_training(surrogate, data, split, plan.base))
+    beside = Baselines(plan.base, mean_of_training(chosen.training, plan.base))
     judges = _judge(surrogate, judged, params, plan, groups, beside, batch, device, progress)
     results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
     several = _groups(groups, judges[plan.base]) if judged.problem.parameters else ()
@@ -67,7 +78,7 @@ def evaluate(
         model=name or surrogate.name,
         problem=judged.problem.name,
         channels=judged.problem.channels,
-        split=split,
+        split=chosen.split,
         samples=len(judged),
         device=device_name(device),
         result=results[plan.base],
@@ -107,16 +118,16 @@ def prepare(
     *,
     space: Sequence[int],
     time: Sequence[int],
-    split: str,
+    split: str | None = None,
     horizon: float | int | None = None,
-) -> tuple[Any, str, Float[Tensor, "n p"], Plan]:
-    """What is judged, the name of that split, its parameters and the plan; what does not fit the model is an error."""
+) -> tuple[Judged, Float[Tensor, "n p"], Plan]:
+    """What is judged, its parameters and the plan; what does not fit the model is an error."""
     check_trajectories(data)
-    judged, name, about_split = choose_judged(surrogate, data, split)
-    params = matching_params(surrogate, judged)
-    plan = make_plan(surrogate, judged, space, time, horizon)
-    _check_instance(surrogate, judged, params, plan)
-    return judged, name, params, replace(plan, notes=(*about_split, *plan.notes))
+    chosen = choose_judged(surrogate, data, split)
+    params = matching_params(surrogate, chosen.data)
+    plan = make_plan(surrogate, chosen.data, space, time, horizon)
+    _check_instance(surrogate, chosen.data, params, plan)
+    return chosen, params, replace(plan, notes=(*chosen.notes, *plan.notes))
 
 
 def make_plan(
@@ -132,6 +143,7 @@ def make_plan(
         in_time.add(selection)
         notes += more
     further = None if horizon is None else beyond(data, base, surrogate.horizon, horizon)
+    notes += about_later_frames(data, base, surrogate.horizon) if horizon is None else []
     by_points = tuple(sorted(in_space, key=lambda each: -each.stride))
     by_frames = tuple(sorted(in_time, key=lambda each: len(each.frames)))
     return Plan(base, by_points, by_frames, further, known, tuple(notes))

@@ -1,9 +1,8 @@
-"""Surrogate and data brought together: the split, the parameters in the model's order, the device, the batches."""
+"""Surrogate and data brought together: the parameters in the model's order, the device, the batches."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data import StoredTrajectories, Trajectories
-from vcnef.data.instance import pick_instance
 from vcnef.data.rows import bytes_of_one, row_blocks
-from vcnef.data.splits import SPLITS, VALID_SHARE
 from vcnef.evaluation.own_model import EXPECTED, OwnModel
 from vcnef.packaged import locate
 from vcnef.suggest import suggestion
@@ -58,43 +55,6 @@ def check_trajectories(data: Any) -> None:
             f"The data have {len(data.t)} frame, which is the initial state; expected later ones to judge on. "
             "Give whole trajectories."
         )
-
-
-def choose_split(data: Any, split: str, *, valid: float) -> Any:
-    """That split of the data, or the data if they are it already; `valid` is the share that validation had."""
-    if split == "all" or data.subset == split:
-        return data
-    if data.subset is not None:
-        raise ValueError(
-            f"These trajectories are the {data.subset} split; expected the {split} split or the whole data set. "
-            f"Pass the whole data set, or split={data.subset!r}."
-        )
-    if split not in SPLITS:
-        raise ValueError(f"There is no split {split!r}; expected one of {', '.join(SPLITS)}, all.")
-    if split == "valid" and not valid:
-        raise ValueError(
-            "The model was trained with valid=0, so there is no valid split: all but the test split was trained on. "
-            "Use split='test'."
-        )
-    return data.split(split, valid=valid)
-
-
-def choose_judged(surrogate: Any, data: Any, split: str) -> tuple[Any, str, list[str]]:
-    """That split, its name and what is to be said of it: a model of one instance is judged on that one alone."""
-    trained = surrogate.problem
-    if not all(trained.closes) and data.problem.ndim == trained.ndim:
-        # Files of plain arrays do not say it: the model was told.
-        data = replace(data, problem=replace(data.problem, periodic=trained.periodic))
-    if (instance := surrogate.provenance.get("instance")) is None:
-        return choose_split(data, split, valid=valid_share(surrogate)), split, []
-    number = instance["number"]
-    note = f"The model is the solution of trajectory {number} alone, and is judged on that; no split was used."
-    return pick_instance(data, number), "instance", [note]
-
-
-def valid_share(surrogate: Any) -> float:
-    """The share of the data that validation had."""
-    return surrogate.provenance.get("valid", VALID_SHARE)  # older folders do not say it
 
 
 def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"]:

@@ -31,7 +31,8 @@ class OwnModel:
         self.problem = replace(data.problem, ranges={})
         self.horizon = horizon_of(data.t)
         self.scaling = Scaling.identity(self.problem, self.horizon)
-        self.provenance: dict[str, Any] = {}
+        # It is judged on the split that the data themselves have.
+        self.provenance: dict[str, Any] = {"split_in_order": data.split_in_order}
         self.model = ask if isinstance(ask, nn.Module) else nn.Module()
         self._ask, self._takes_grid = ask, _takes_grid(ask, self.name)
 

@@ -99,6 +99,19 @@ def beyond(data: Any, base: Selection, trained: float, horizons: float | int) ->
     return Selection(base.stride, (*base.frames, *chosen))
 
 
+def about_later_frames(data: Any, base: Selection, trained: float) -> list[str]:
+    """A note where the data go on beyond the horizon of training, which is as far as they are judged."""
+    t = data.t.double() - float(data.t[0])
+    last, later = base.frames[-1], len(t) - 1 - base.frames[-1]
+    if not later or float(t[-1]) <= trained * (1 + 1e-4):
+        return []
+    note = f"{later} of the {len(t)} frames lie beyond the horizon {trained:.4g} of training and are not judged."
+    horizons = f"{float(t[-1]) / trained:.4g}"
+    if last + base.frames[-1] - base.frames[-2] < len(t) and float(horizons) > 1:
+        note += f" horizon={horizons}, or --horizon {horizons}, judges them too."
+    return [note]
+
+
 def _trained_stride(resolution: int | Sequence[int] | None, data: Any) -> tuple[int, list[str]]:
     full = data.resolution
     if resolution is None:
