@@ -55,7 +55,7 @@ def run(plan: Plan, data: CaseData, folder: Path | None, *, resume: bool) -> dic
     # The plain errors are safe in the file before those that need more memory and time.
     for finer in ({}, {"space": data.case.space, "time": data.case.time}):
         for number, (values, seen, trajectories) in enumerate(data.held_out()):
-            evaluation = evaluate(surrogate, trajectories, **finer, device=data.device, solver=False)
+            evaluation = evaluate(surrogate, trajectories, **finer, split="test", device=data.device, solver=False)
             found["evaluations"][number : number + 1] = [{"params": values, "seen": seen, **summarise(evaluation)}]
             write(plan.path, found)
     return found
