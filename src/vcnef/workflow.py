@@ -70,6 +70,7 @@ def fit(
     channels: Sequence[str] | None = None,
     name: str | None = None,
     periodic: Any = None,
+    layout: str | None = None,
     objective: Any = None,
     resume: bool = False,
     devices: int | str = "auto",
@@ -83,7 +84,7 @@ def fit(
     >>> run = vcnef.fit(u, t=t, x=x, params={"nu": nu}, out="runs/mine", epochs=50)
     >>> run.surrogate.predict(u0, t=t)
 
-    t, x, params, channels, name, periodic: what an array does not say itself; see `vcnef.from_arrays`.
+    t, x, params, channels, name, periodic, layout: what an array does not say itself; see `vcnef.from_arrays`.
     valid, test: trajectories (or, without parameters of their own, an array like `data`) that choose the weights, and
         that are kept for the test; the run then trains on everything else. By default a twentieth and a tenth of the
         data, drawn by a fixed seed; a number for `valid` is another share.
@@ -98,6 +99,7 @@ def fit(
     `quiet` it shows nothing. `on_progress` takes a record about once a second in place of it.
     """
     given = {"t": t, "x": x, "params": params, "channels": channels, "name": name, "periodic": periodic}
+    given["layout"] = layout
     given = {key: value for key, value in given.items() if value is not None}
     trajectories = _as_trajectories(data, **given)
     if isinstance(valid, Real):

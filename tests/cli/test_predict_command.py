@@ -311,3 +311,61 @@ def test_a_file_that_finds_no_room_is_one_sentence(vcnef, model, tmp_path, suffi
     assert code == 2
     assert err == f"Could not write {out}: File too large. Choose another place with --out.\n"
     assert [each.name for each in tmp_path.iterdir()] == ["ic.npy"]
+
+
+def test_axes_in_another_order_are_named_by_a_layout(vcnef, model, expected, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    later = np.stack([U0, 0 * U0], axis=1)  # [n t x c]
+    np.save("states.npy", U0.transpose(0, 2, 1))
+    np.save("trajectories.npy", later.transpose(0, 1, 3, 2))
+    np.savez("turned.npz", u0=U0.transpose(1, 0, 2), x=X, nu=0.01)
+    with h5py.File("own.hdf5", "w") as file:
+        file["u"], file["x"], file["t"] = later.transpose(0, 3, 1, 2), X, [0.0, 1.0]
+        file.attrs["nu"] = 0.01
+    layouts = {"states.npy": "n c x", "trajectories.npy": "n t c x", "turned.npz": "x n c", "own.hdf5": "n c t x"}
+    for name, layout in layouts.items():
+        asked = ("predict", model, "--input", name, *ASK, "--param", "nu=0.01", "--out", "pred.npy")
+        code, _, err = vcnef(*asked)
+        assert code == 2, name
+        assert f"layout='{layout}'" in err or "expected lengths (2,)" in err, err
+        code, _, err = vcnef(*asked, "--layout", layout)
+        assert (code, err) == (0, ""), name
+        np.testing.assert_allclose(np.load("pred.npy"), expected, atol=1e-6)
+
+
+def test_trajectories_in_hdf5_without_an_axis_of_channels(vcnef, model, expected, tmp_path):
+    with h5py.File(tmp_path / "own.hdf5", "w") as file:
+        file["u"], file["x"], file["t"], file["nu"] = np.stack([U0[..., 0]] * 3, axis=1), X, np.arange(3.0), [0.01] * 2
+    code, _, err = vcnef("predict", model, "--input", tmp_path / "own.hdf5", *ASK, "--out", tmp_path / "pred.npy")
+    assert (code, err) == (0, "")
+    np.testing.assert_allclose(np.load(tmp_path / "pred.npy"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["own.nc", "own.npz", "own.hdf5"])
+def test_files_that_name_their_axes_take_no_layout(vcnef, model, tmp_path, name):
+    from_arrays(np.stack([U0, U0], axis=1), x=X).save(tmp_path / name)
+    asked = ("predict", model, "--input", tmp_path / name, *ASK, "--param", "nu=0.01", "--out", tmp_path / "pred.npy")
+    code, _, err = vcnef(*asked, "--layout", "n t x c")
+    assert code == 2
+    assert "names its axes itself, but layout is 'n t x c'. Leave layout out." in err
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".h5"])
+def test_channels_of_a_file_are_put_in_the_order_of_the_model(vcnef, tmp_path, suffix):
+    u = np.random.default_rng(0).random((4, 3, 16, 2)).astype("f4")
+    Surrogate.build("vcnef", TINY, from_arrays(u, x=X, channels=["h", "q"]), seed=0).save(tmp_path / "model")
+    answers = []
+    for channels, field in ((["h", "q"], u), (["q", "h"], u[..., ::-1]), (["p", "v"], u)):
+        path = tmp_path / f"own{suffix}"
+        if suffix == ".npz":
+            np.savez(path, u=field, x=X, channels=channels)
+        else:
+            with h5py.File(path, "w") as file:
+                file["u"], file["x"], file["channels"] = field, X, channels
+        asked = ("predict", tmp_path / "model", "--input", path, *ASK, "--out", tmp_path / "pred.npy")
+        code, _, err = vcnef(*asked)
+        if code == 0:
+            answers.append(np.load(tmp_path / "pred.npy"))
+    np.testing.assert_array_equal(*answers)
+    assert f"own{suffix} has the channels p, v" in err
+    assert "expects h, q. Give initial states of that problem." in err

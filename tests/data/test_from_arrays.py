@@ -59,7 +59,7 @@ def test_many_channels_are_those_that_are_meant():
     assert from_arrays(u, channels=names).problem.channels == names
     labelled = xr.DataArray(u, dims=("sample", "t", "x", "channel"))
     assert from_arrays(labelled).problem.channels[-1] == "u20"
-    assert from_arrays(np.ones((3, 5, 16, 15))).problem.channels[-1] == "u15"
+    assert from_arrays(np.ones((3, 5, 16, 15)), layout="n t x c").problem.channels[-1] == "u15"
 
 
 def test_a_labelled_array_brings_its_own_names():
@@ -221,10 +221,10 @@ ONES = np.ones((3, 5, 4, 1))
         ({"t": [0, 1, 1, 2, 3]}, "t is not increasing"),
         ({"x": [0.0, 1.0]}, r"x has axes of shape \(\(2,\),\); expected lengths \(4,\)"),
         (
-            {"u": np.ones((3, 5, 4, 8)), "x": (np.arange(4.0), np.arange(8.0))},
+            {"u": np.ones((3, 5, 4, 8)), "x": (np.arange(4.0), np.arange(7.0))},
             r"x has 2 axes, but u those of \(4,\) points .* add its channel with u\[..., None\]",
         ),
-        ({"u": np.ones((3, 5, 16, 16))}, r"a last axis of 16, .* with u\[..., None\]; otherwise name them"),
+        ({"u": np.ones((3, 5, 16, 16))}, r"a last axis of 16, .* with layout='n t c x' or layout='n t x y'; otherwise"),
         ({"x": [0.0, 1.0, 0.5, 2.0]}, "4 points that is not increasing"),
         (
             {"t": 1e5 + np.arange(5) / 400},
@@ -339,7 +339,7 @@ def test_points_that_are_there_twice_draw_a_warning():
     from_arrays(u[:, :, :-1], x=x[:-1])
     from_arrays(u, x=x, periodic=False)
     from_arrays(bump[..., None], x=x)
-    from_arrays(np.ones((2, 3, 1, 1)))
+    from_arrays(np.ones((2, 3, 2, 1)))
 
 
 def test_a_dictionary_of_arrays_is_refused_with_the_way_to_take():

@@ -54,7 +54,7 @@ def read_or_refused(path):
     ("change", "message"),
     [
         ({"Vx": None}, " has no dataset 'Vx'; it holds"),
-        ({"density": None, "pressure": None, "Vx": None}, " has neither 'tensor' nor 'density'; it holds"),
+        ({"density": None, "pressure": None, "Vx": None}, " has neither 'tensor' nor 'density' nor 'u'; it holds"),
         ({"x-coordinate": None}, " has no dataset 'x-coordinate'"),
         ({"x-coordinate": None}, "'t-coordinate']. Write such data with vcnef.from_arrays(u, t=t, x=x"),
         ({"t-coordinate": None}, " has no dataset 't-coordinate'"),

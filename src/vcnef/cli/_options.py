@@ -37,6 +37,13 @@ Equation = Annotated[
     str | None,
     typer.Option(help="The equation that the data obey, where files note none: burgers, ...", show_default=False),
 ]
+Layout = Annotated[
+    str | None,
+    typer.Option(
+        help="The axes of arrays in .npy, .npz or .hdf5 files, by letters: 'n t c x'; by default 'n t x c'.",
+        show_default=False,
+    ),
+]
 Params = Annotated[
     list[str] | None,
     typer.Option(

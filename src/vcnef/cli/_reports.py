@@ -128,10 +128,13 @@ def write_page(
     typer.echo(f"Wrote {path}, {len(content) / 2**20:.1f} MiB; open it in a browser.")
 
 
-def commands_of(record: RunRecord, params: Iterable[str] = (), equation: str | None = None) -> list[str]:
+def commands_of(
+    record: RunRecord, params: Iterable[str] = (), equation: str | None = None, layout: str | None = None
+) -> list[str]:
     """Those that train and judge a run again. Of the training files a run knows nothing but what the evaluation had."""
     folder = Path(record.folder)
     data = {"--data": record.found("data") or ["FILE"], "--param": params, "--equation": [equation]}
+    data["--layout"] = [layout]
     lines = []
     if (folder / "config.yaml").is_file():
         # Of plain arrays only the command can say so.

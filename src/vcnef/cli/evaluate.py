@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcnef.cli._options import Batch, Device, Equation, Params, Space, Split, Time
+from vcnef.cli._options import Batch, Device, Equation, Layout, Params, Space, Split, Time
 
 if TYPE_CHECKING:
     from vcnef.evaluation import Evaluation
@@ -28,6 +28,7 @@ def evaluate(
     ] = None,
     params: Params = None,
     equation: Equation = None,
+    layout: Layout = None,
     split: Split = None,
     json_path: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file too.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Draw figures into this folder.")] = None,
@@ -63,7 +64,7 @@ def evaluate(
     folder = locate(run)
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
-    told = {"params": parse_settings(params or [], "--param"), "equation": equation}
+    told = {"params": parse_settings(params or [], "--param"), "equation": equation, "layout": layout}
     opened = open_data(files, **told, periodic=known_sides(surrogate.problem.periodic), stream=True)
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcnef.cli._options import Device
+from vcnef.cli._options import Device, Layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +26,7 @@ def predict(
         list[str] | None,
         typer.Option(help="A parameter of the equation: nu=0.002, or one value per initial state: nu=0.001,0.002."),
     ] = None,
+    layout: Layout = None,
     memory: Annotated[str, typer.Option(help="Memory for what is computed at once.")] = "2GB",
     device: Device = None,
     precision: Annotated[
@@ -45,13 +46,13 @@ def predict(
     check_writable(out, instants)
     check_apart(out, "--out", "prediction", input=[input_path])
     surrogate = load_surrogate(run, device)
-    states = read_initial_states(input_path, surrogate.problem, given)
+    states = read_initial_states(input_path, surrogate.problem, given, layout)
     check_params(surrogate.problem, states.params)
     check_points(out, are_scattered(states.x, surrogate.problem.ndim))
     begun = time.monotonic()
     with plain_warnings():
         u = surrogate.predict(
-            states.u0, instants, states.params or None, states.x, memory_limit=memory, precision=precision
+            states.u0, instants, states.params or None, states.x, memory, precision, layout=states.layout
         )
     if broken := count_broken(u.values):
         typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcnef.cli._options import Batch, Device, Equation, Params, Space, Split, Time
+from vcnef.cli._options import Batch, Device, Equation, Layout, Params, Space, Split, Time
 
 if TYPE_CHECKING:
     from vcnef.report import RunRecord
@@ -30,6 +30,7 @@ def report(
     time: Time = None,
     params: Params = None,
     equation: Equation = None,
+    layout: Layout = None,
     split: Split = None,
     batch: Batch = 64,
     device: Device = None,
@@ -74,7 +75,7 @@ def report(
     check_apart(page, "--out", "page", data=files, costs=[costs] if costs else [])
     benchmark = read_benchmark(costs) if costs else None
     if files:
-        told = {"params": parse_settings(params, "--param") if params else None, "equation": equation}
+        told = {"params": parse_settings(params, "--param") if params else None, "equation": equation, "layout": layout}
         sides = known_sides(*(dig(each.model, "problem", "periodic") for each in records))
         opened = open_data(files, **told, periodic=sides, stream=True)
         asked = [{"split": split} | _finer(each, finer, files) for each in records]
@@ -84,12 +85,12 @@ def report(
         judging = {"files": files, "batch": batch, "device": device, "solver": solver}
         records = [_judge(run, record, opened, **question, **judging) for run, record, question in judged]
     given = {
-        "--data": files, "--param": params or (), "--equation": [equation], "--space": [space], "--time": [time],
-        "--device": [device], "--split": [split], "--costs": [costs],
+        "--data": files, "--param": params or (), "--equation": [equation], "--layout": [layout],
+        "--space": [space], "--time": [time], "--device": [device], "--split": [split], "--costs": [costs],
         "--out": [out],
     }  # fmt: skip
     own = spell_command("report", *runs, **given) + ("" if solver else " --no-solver")
-    lines = [line for each in records for line in commands_of(each, params or (), equation)]
+    lines = [line for each in records for line in commands_of(each, params or (), equation, layout)]
     write_page(page, records, [*lines, own], benchmark)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcnef.cli._options import Equation, Params, Periodic, Walls
+from vcnef.cli._options import Equation, Layout, Params, Periodic, Walls
 
 if TYPE_CHECKING:
     from vcnef.config import Config
@@ -44,6 +44,7 @@ def train(
     equation: Equation = None,
     periodic: Periodic = None,
     walls: Walls = None,
+    layout: Layout = None,
     devices: Annotated[str, typer.Option(help="Processes per node, one device each; auto, or cpu.")] = "auto",
     nodes: Annotated[int, typer.Option(help="Machines that train together.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run in --out.")] = False,
@@ -69,6 +70,7 @@ def train(
         "params": parse_settings(params, "--param") if params else None,
         "periodic": read_sides(periodic, walls),
         "equation": equation,
+        "layout": layout,
     }
     chosen = Config.load(preset) if preset else None
     if chosen is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from vcnef.data.layout import EXAMPLES, arrange, choose_layout, lengths_of
 from vcnef.data.precision import check_digits, check_points_resolved, check_resolved
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
@@ -19,6 +21,8 @@ from vcnef.problem import Problem
 Domain = tuple[tuple[float, float], ...]
 MOST_UNNAMED = 15
 """Channels that need no names. A last axis that is longer is rather one of space, and that of channels missing."""
+MANY_UNNAMED = 5
+"""A gas in three dimensions has as many; of more that have no names one may doubt whether they are channels."""
 
 
 def from_arrays(
@@ -30,19 +34,23 @@ def from_arrays(
     channels: Sequence[str] | None = None,
     name: str | None = None,
     periodic: Any = None,
+    layout: str | None = None,
 ) -> Trajectories:
     """Trajectories from an array `u [samples, times, *space, channels]` (NumPy, torch or xarray).
 
-    `t`: times, by default equally spaced from 0 to 1. `x`: the coordinates along the axis, a sequence of them for
-    several axes, or a whole grid `[*x D]` (with one space axis and D > 1: scattered points); by default the cell
-    centres of the unit box. `params`: per name one value, or one per sample. A labelled array or dataset brings its
-    own coordinates and parameters. An equation's `name` ("burgers", ...; by default "custom") says which symmetries
-    hold. `periodic` is True by default; where some axes close and others end, one value for each, as (True, False),
-    or some by name, as {"y": False}.
+    `layout` names the axes of an array that has them in another order, a letter for each: "n t c x" is samples,
+    times, channels and x; one sample, or one channel, needs no axis. `t`: times, by default equally spaced from 0
+    to 1. `x`: the coordinates along the axis, a sequence of them for several axes, or a whole grid `[*x D]` (with
+    one space axis and D > 1: scattered points); by default the cell centres of the unit box. `params`: per name one
+    value, or one per sample. A labelled array or dataset brings its own coordinates and parameters. An equation's
+    `name` ("burgers", ...; by default "custom") says which symmetries hold. `periodic` is True by default; where some
+    axes close and others end, one value for each, as (True, False), or some by name, as {"y": False}.
     """
     if hasattr(u, "dims"):
         from vcnef.data.labelled import from_labelled
 
+        if layout is not None:
+            raise ValueError(f"layout is {layout!r}, but a labelled array names its axes itself. Leave layout out.")
         return from_labelled(u, t=t, x=x, params=params, channels=channels, name=name, periodic=periodic)
     if isinstance(u, Mapping):
         raise ValueError(
@@ -51,15 +59,20 @@ def from_arrays(
             "np.stack([a, u], axis=1)[..., None]."
         )
     fields = as_tensor(u, "u")
-    if not 4 <= fields.ndim <= 6:
+    letters = choose_layout(layout, fields.shape, lengths_of(t, x, channels))
+    if letters is None:
         raise ValueError(
-            f"u has shape {tuple(fields.shape)}; expected [samples, times, 1 to 3 space axes, channels]. "
-            "Add a missing axis with u[None] (one sample) or u[..., None] (one channel)."
+            f"u has shape {tuple(fields.shape)}; expected [samples, times, 1 to 3 space axes, channels]. Name its "
+            f"axes, e.g. layout={EXAMPLES.get(fields.ndim, EXAMPLES[4])!r}, or add a missing one with u[None] (one "
+            "sample) or u[..., None] (one channel)."
         )
+    fields, u = arrange(fields, letters), arrange(u, letters)
     if not fields.numel():
         raise ValueError(f"u has shape {tuple(fields.shape)} and nothing in it. Give at least one trajectory.")
     check_finite(fields, "u")
     fields_named = make_channels(channels, fields.shape[-1])
+    if channels is None and layout is None and x is None and (doubt := doubt_channels(fields)) is not None:
+        warnings.warn(doubt, UserWarning, stacklevel=2)
     check_digits(u, fields_named)
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
     names, columns = make_params(by_name(params), len(fields))
@@ -114,7 +127,7 @@ def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]
         if count > MOST_UNNAMED:
             raise ValueError(
                 f"u has a last axis of {count}, that of channels; expected up to {MOST_UNNAMED} without names. "
-                "If it is one of space, add that of channels with u[..., None]; otherwise name them."
+                f"If it is one of space, say so with layout='n t c x' or layout='n t x y'; otherwise name them."
             )
         return usual_names(count)
     if isinstance(channels, str) or len(channels) != count:
@@ -125,6 +138,19 @@ def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]
 def usual_names(count: int) -> tuple[str, ...]:
     """Of channels that have none."""
     return ("u",) if count == 1 else tuple(f"u{i + 1}" for i in range(count))
+
+
+def doubt_channels(u: Tensor) -> str | None:
+    """Whether channels without names seem to be points along another axis, in words."""
+    *_, last, channels = u.shape
+    if channels <= MANY_UNNAMED and (channels == 1 or channels != last):
+        return None
+    axes = " ".join(SPACE[: u.ndim - 3])
+    also = f", or layout='n t {axes} {SPACE[u.ndim - 3]}' if it is one of space" if u.ndim < 6 else ""
+    return (
+        f"u has shape {tuple(u.shape)}, whose last axis is taken for {channels} channels. Name them, or give "
+        f"layout='n t {axes} c' if that is right{also}, or layout='n t c {axes}' if channels come before space."
+    )
 
 
 def noted_periodic(noted: Any, ndim: int) -> Periodic:

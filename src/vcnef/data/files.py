@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 from vcnef.data.arrays import from_arrays, make_grid, make_params, noted_periodic, one_or_each
+from vcnef.data.fields import Fields, HeldFields, MappedFields, bytes_each, look, read_finite
+from vcnef.data.layout import EXAMPLES, Letters, arrange, choose_layout, lengths_of, spell_layout, usual_layout
 from vcnef.data.names import name_own
 from vcnef.data.notes import NOTE, read_note, understand
 from vcnef.data.precision import check_digits, some_rows
@@ -28,18 +30,23 @@ if TYPE_CHECKING:
 
 ARRAYS = ("u", "t", *SPACE, "channels", "periodic", "params", "problem", NOTE)
 """What an .npz file holds; every other array is a parameter."""
-MEANT = {"time": "t", "times": "t", "grid": "x", "points": "x", "coordinates": "x", "coords": "x"}
+MEANT = {
+    "time": "t", "times": "t", "t-coordinate": "t", "grid": "x", "points": "x", "coordinates": "x", "coords": "x",
+    "x-coordinate": "x", "y-coordinate": "y", "z-coordinate": "z",
+}  # fmt: skip
 Params = Mapping[str, float]
 
 
-def describe_npy(path: Path, view: View, params: Params, periodic: Any) -> Source:
+def describe_npy(path: Path, view: View, params: Params, periodic: Any, layout: str | None) -> Source:
     """One array `u [n t *x c]`; it is mapped, so that only the frames and points asked for are read."""
     with speaking_of(path):
         u = np.load(path, mmap_mode="r", allow_pickle=False)
-        return _source(path, view, u, params=params, known=_told(periodic))
+        letters = layout_of(u, layout, {})
+        mapped = MappedFields(path, letters, arrange(u, letters).shape, u.dtype)
+        return describe_fields(path, view, mapped, params=params, known=told(periodic), settled=layout is not None)
 
 
-def describe_npz(path: Path, view: View, params: Params, periodic: Any) -> Source:
+def describe_npz(path: Path, view: View, params: Params, periodic: Any, layout: str | None) -> Source:
     """Arrays `u`, and if known `t`, `x`, `channels`, `periodic` and parameters by name.
 
     `params [n p]` and `problem` are as `save` writes them.
@@ -48,33 +55,74 @@ def describe_npz(path: Path, view: View, params: Params, periodic: Any) -> Sourc
         if "u" not in arrays:
             raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
         problem = _noted_problem(arrays["problem"]) if "problem" in arrays else None
+        if problem is None:
+            letters = layout_of(arrays["u"], layout, arrays)
+            u = HeldFields(arrange(arrays["u"], letters))
+            return describe_named(path, view, u, arrays, params, periodic, settled=layout is not None)
+        _refuse_layout(layout)
         u = arrays["u"]
         given = {**_named_params(arrays, problem, len(u) if u.ndim else 0), **params}
         labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
-        if problem:
-            known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
-            return _source(path, view, u, **labels, channels=problem.channels, known=known | _told(periodic))
-        channels = np.atleast_1d(arrays["channels"]).tolist() if "channels" in arrays else None
-        known = _told(periodic)
-        if "periodic" in arrays and periodic is None:
-            _, box = make_grid(labels["x"], u.shape[2:-1])
-            known = {"periodic": noted_periodic(arrays["periodic"], len(box))}
-        return _source(path, view, u, **labels, channels=channels, known=known)
+        known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
+        known |= told(periodic)
+        return describe_fields(path, view, HeldFields(u), **labels, channels=problem.channels, known=known)
 
 
-def describe_netcdf(path: Path, view: View, params: Params, periodic: Any) -> Source:
+def describe_netcdf(path: Path, view: View, params: Params, periodic: Any, layout: str | None) -> Source:
     """Variables over t and x (and sample, y, z, channel) or point, as `Trajectories.save` or xarray write them."""
     from vcnef.data.labelled import fit_to_points, noted_problem, units_of, unpack
 
     with reading_netcdf(path) as dataset:
+        _refuse_layout(layout)
         labels = unpack(dataset)
         units = units_of(dataset, labels.get("channels", ()), labels["params"])
         labels["params"] = {**labels["params"], **params}
-        grid, box = make_grid(labels["x"], labels["u"].shape[2:-1])
-        attributes = {name: value for name, value in dataset.attrs.items() if name not in _told(periodic)}
+        u = HeldFields(labels.pop("u"))
+        grid, box = make_grid(labels["x"], u.shape[2:-1])
+        attributes = {name: value for name, value in dataset.attrs.items() if name not in told(periodic)}
         noted = fit_to_points(noted_problem(attributes, len(box)), box, grid)
-        known = noted | {"units": units} | _told(periodic)
-        return _source(path, view, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
+        known = noted | {"units": units} | told(periodic)
+        return describe_fields(path, view, u, **labels, known=known, note=read_note(dataset.attrs.get(NOTE)))
+
+
+def describe_named(
+    path: Path,
+    view: View,
+    u: Fields,
+    arrays: Mapping[str, Any],
+    params: Params,
+    periodic: Any,
+    *,
+    settled: bool,
+) -> Source:
+    """Fields with arrays beside them, whose names say what they are."""
+    channels = np.atleast_1d(arrays["channels"]).tolist() if "channels" in arrays else None
+    known = told(periodic)
+    if "periodic" in arrays and periodic is None:
+        _, box = make_grid(points_in(arrays), u.shape[2:-1])
+        known = {"periodic": noted_periodic(arrays["periodic"], len(box))}
+    given = {**_named_params(arrays, None, u.shape[0]), **params}
+    labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
+    return describe_fields(path, view, u, **labels, channels=channels, known=known, settled=settled)
+
+
+def layout_of(u: Any, layout: str | None, arrays: Mapping[str, Any]) -> Letters:
+    """The layout of an array, by what is told or lies beside it; see `choose_layout`."""
+    if u.dtype.kind not in "fiu" or not u.size:
+        raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
+    channels = np.atleast_1d(arrays["channels"]) if "channels" in arrays else None
+    letters = choose_layout(layout, u.shape, lengths_of(arrays.get("t"), points_in(arrays), channels))
+    if letters is None:
+        raise ValueError(
+            f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]. Add what is "
+            f"missing, or name the axes, e.g. layout={EXAMPLES.get(u.ndim, EXAMPLES[4])!r}"
+        )
+    return letters
+
+
+def _refuse_layout(layout: str | None) -> None:
+    if layout is not None:
+        raise ValueError(f"names its axes itself, but layout is {layout!r}. Leave layout out")
 
 
 @contextmanager
@@ -104,7 +152,7 @@ def speaking_of(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
 
 
-def points_in(arrays: Mapping[str, np.ndarray]) -> Any:
+def points_in(arrays: Mapping[str, Any]) -> Any:
     """The points as `from_arrays` takes them: `x` as it is, or a tuple where y, or y and z, lie beside it."""
     there = [axis for axis in SPACE if axis in arrays]
     if there != list(SPACE[: len(there)]):
@@ -122,7 +170,7 @@ def _noted_problem(text: np.ndarray) -> Problem:
         ) from None
 
 
-def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, samples: int) -> dict[str, np.ndarray]:
+def _named_params(arrays: Mapping[str, Any], problem: Problem | None, samples: int) -> dict[str, np.ndarray]:
     """The columns of `params`, which `problem` names, and all arrays of one number for each sample or for all."""
     if "params" in arrays and problem is None:
         shape = arrays["params"].shape
@@ -140,43 +188,35 @@ def _named_params(arrays: Mapping[str, np.ndarray], problem: Problem | None, sam
     return named
 
 
-def _told(periodic: Any) -> dict[str, Any]:
+def told(periodic: Any) -> dict[str, Any]:
     """What replaces the note of a file, if anything does."""
     return {} if periodic is None else {"periodic": periodic}
 
 
-def _source(
-    path: Path, view: View, u: Any, *, params: Any, known: Mapping[str, Any], t=None, x=None, channels=None, note=None
-) -> Source:
-    """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem."""
-    if u.dtype.kind not in "fiu" or u.ndim < 4 or not u.size:
+def describe_fields(
+    path: Path, view: View, u: Fields, *, params: Any, known: Mapping[str, Any], settled: bool = True, t: Any = None,
+    x: Any = None, channels: Any = None, note: Mapping[str, Any] | None = None,
+) -> Source:  # fmt: skip
+    """Checks and defaults are those of `from_arrays`, tried on the first trajectory; `known` is of the problem.
+
+    Unless the layout is `settled`, one may doubt whether what is last are channels.
+    """
+    if u.dtype.kind not in "fiu" or len(u.shape) < 4 or not all(u.shape):
         raise ValueError(f"has {u.dtype} of shape {u.shape}; expected numbers [samples, times, space..., channels]")
     # Where nothing is known of the sides, `open` looks at more than one trajectory.
     said = "periodic" in known
-    told = {"name": name_own(path.stem), "periodic": known.get("periodic", False)}
-    first = from_arrays(np.asarray(u[:1], dtype=np.float32), t=t, x=x, channels=channels, **told)
-    mapped = isinstance(u, np.memmap)
-    check_digits(u[some_rows(len(u), u[0].nbytes)] if mapped else u, first.problem.channels)
-    names, table = make_params(params, len(u))
+    layout = spell_layout(usual_layout(len(u.shape) - 3)) if settled else None
+    labels = {"t": t, "x": x, "channels": channels, "name": name_own(path.stem), "layout": layout}
+    sample = np.asarray(look(u, np.array([0])), dtype=np.float32)
+    first = from_arrays(sample, **labels, periodic=known.get("periodic", False))
+    if u.dtype.itemsize > 4:
+        seen = u.u if isinstance(u, HeldFields) else look(u, some_rows(u.shape[0], bytes_each(u)))
+        check_digits(seen, first.problem.channels)
+    names, table = make_params(params, u.shape[0])
     sides = settle(known.get("periodic", True), first.problem.ndim)
     problem = replace(first.problem, parameters=names, **{**known, "periodic": sides})
     frames = view.frames(first.t.numpy())
     points = view.points(first.resolution, periodic=problem.periodic)
-    read = _reader(path, u, (frames, *points))
-    noted = {"sides_known": said, **understand(note or {}, len(u))}
+    read = partial(read_finite, path, u, (frames, *points))
+    noted = {"sides_known": said, **understand(note or {}, u.shape[0])}
     return Source(path, first.t[frames], first.grid[points], table, problem, read, **noted)
-
-
-def _reader(
-    path: Path, u: np.ndarray, selection: tuple[slice, ...]
-) -> Callable[[np.ndarray, tuple[slice, ...]], np.ndarray]:
-    def read(rows: np.ndarray, cut: tuple[slice, ...]) -> np.ndarray:
-        # Slices take nothing yet; of an array that is mapped only the rows asked for are read.
-        around = u[(slice(int(rows[0]), int(rows[-1]) + 1), *selection)][(slice(None), *cut)]
-        block = np.asarray(around[rows - rows[0]], dtype=np.float32)
-        if not torch.isfinite(torch.from_numpy(block)).all():
-            bad = ~np.isfinite(block.reshape(len(block), -1)).all(axis=1)
-            raise ValueError(f"{path} has NaN or infinity in trajectory {rows[bad.argmax()]}; remove it from the file.")
-        return block
-
-    return read

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import Domain, by_name, from_arrays, note_periodic, noted_periodic, usual_names
+from vcnef.data.layout import spell_layout, usual_layout
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
@@ -36,7 +37,8 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     params = {**labels["params"], **by_name(given["params"])}
     told = {key: value for key, value in given.items() if value is not None}
     # What the labels note of the sides is known only below.
-    data = from_arrays(**(labels | {"periodic": False} | told | {"params": params}))
+    layout = spell_layout(usual_layout(labels["u"].ndim - 3))
+    data = from_arrays(**(labels | {"periodic": False} | told | {"params": params, "layout": layout}))
     attributes = {name: value for name, value in labelled.attrs.items() if name not in told}
     noted = noted_problem(attributes, data.problem.ndim)
     if "x" in told:  # Other points lie in a box of their own.

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from vcnef.data import files, pdebench
+from vcnef.data import files, named_hdf5, pdebench
 from vcnef.data.arrays import by_name
+from vcnef.data.layout import read_layout
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.source import Source
 from vcnef.data.stored import StoredTrajectories, store
@@ -21,10 +22,17 @@ from vcnef.pde import equation as equation_called
 from vcnef.periodicity import check_periodic
 from vcnef.problem import Problem
 
-Reader = Callable[[Path, View, Mapping[str, float], Any], Source]
+Reader = Callable[[Path, View, Mapping[str, float], Any, str | None], Source]
+
+
+def describe_hdf5(path: Path, *asked: Any) -> Source:
+    """A file in the benchmark's layout, or with arrays under the names of `from_arrays`."""
+    return (named_hdf5 if named_hdf5.is_named(path) else pdebench).describe(path, *asked)
+
+
 READERS: dict[str, Reader] = {
-    ".hdf5": pdebench.describe,
-    ".h5": pdebench.describe,
+    ".hdf5": describe_hdf5,
+    ".h5": describe_hdf5,
     ".nc": files.describe_netcdf,
     ".npy": files.describe_npy,
     ".npz": files.describe_npz,
@@ -46,6 +54,7 @@ def open(
     params: Mapping[str, Any] | None = None,
     periodic: Any = None,
     equation: str | None = None,
+    layout: str | None = None,
     stream: bool | None = None,
 ) -> Trajectories | StoredTrajectories:
     """Open one file, or several with the same grid, times and channels as one data set.
@@ -57,6 +66,7 @@ def open(
     {"y": False}, whatever a file notes; one that notes nothing is taken to.
     `equation` names the one that the data obey ("burgers", ...), with its symmetries, residual and solver, where files
     note none; what a file is called says nothing, unless the name is one of the benchmark's.
+    `layout` names the axes of u in .npy, .npz and .hdf5 files that do not: "n t c x", as in `from_arrays`.
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
     memory allows.
     """
@@ -65,9 +75,12 @@ def open(
         raise ValueError("There is no file to open; give at least one path.")
     if periodic is not None:
         check_periodic(periodic)
+    if layout is not None:
+        read_layout(layout)
     view = View(space_stride, time_stride, horizon)
     told = _per_file(by_name(params), paths)
-    stored = store(tuple(_reader(each)(each, view, own, periodic) for each, own in zip(paths, told, strict=True)))
+    opened = (_reader(each)(each, view, own, periodic, layout) for each, own in zip(paths, told, strict=True))
+    stored = store(tuple(opened))
     if equation is not None:
         stored = replace(stored, problem=_obeying(stored.problem, equation))
     if stream is None:

@@ -35,11 +35,13 @@ PARAMETER_KEYS = {"beta": "beta", "nu": "Nu", "eta": "eta", "zeta": "zeta"}
 SCALAR_PROBLEMS = {("beta",): "advection", ("nu",): "burgers"}
 
 
-def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any) -> Source:
+def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any, layout: str | None) -> Source:
     """Look at everything in a file but its fields. What is given is added to what it says, and replaces it."""
     parsed = parse_name(path.stem)
     name = parsed or FileName("", {})
     with reading(path) as file:
+        if layout is not None:
+            raise FileError(f"names its axes itself, but layout is {layout!r}. Leave layout out.")
         notes = record(file, "problem")
         keys = _field_keys(file, notes)
         lines = [increasing(file, key) for key in AXIS_KEYS if key in file]
@@ -118,7 +120,7 @@ def _field_keys(file: h5py.File, notes: Mapping[str, Any]) -> dict[str, str]:
     elif any(key in file for key in FIELD_KEYS.values()):
         keys = {name: FIELD_KEYS[name] for name in ("density", "pressure", *("vx", "vy", "vz")[:axes])}
     else:
-        raise FileError(f"has neither 'tensor' nor 'density'; it holds {sorted(file)[:8]}. {ADVICE}")
+        raise FileError(f"has neither 'tensor' nor 'density' nor 'u'; it holds {sorted(file)[:8]}. {ADVICE}")
     for key in keys.values():
         numbers(file, key)
     return keys

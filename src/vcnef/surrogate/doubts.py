@@ -13,7 +13,7 @@ from vcnef.data.normalise import Normaliser
 from vcnef.grid import spell_sides
 from vcnef.models.interface import TrajectoryModel
 from vcnef.problem import SPACE, Problem, within
-from vcnef.surrogate.inputs import Question
+from vcnef.surrogate.inputs import FAR_FEWER, Question
 from vcnef.surrogate.points import SCATTERED, arrangement
 
 if TYPE_CHECKING:
@@ -97,7 +97,14 @@ def _about_points(question: Question, problem: Problem, trained: str | None) -> 
 
 def _about_resolution(question: Question, trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
     sides = tuple(question.grid.shape[:-1])
-    if trained and len(trained) == len(sides) and not model.suits(sides, tuple(trained)):
+    if not trained or len(trained) != len(sides):
+        return
+    if any(side * FAR_FEWER < side0 for side, side0 in zip(sides, trained, strict=True)):
+        yield (
+            f"u0 is given on {spell_sides(sides)} points; the surrogate was trained on {spell_sides(trained)}, many "
+            "more. If an axis of u0 is not what it was taken for, say layout=...; the answer means little otherwise."
+        )
+    elif not model.suits(sides, tuple(trained)):
         here, there = spell_sides(sides), spell_sides(trained)
         yield (
             f"u0 is given on {here} points; the surrogate was trained on {there}, and its model knows that spacing "

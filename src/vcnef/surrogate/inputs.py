@@ -12,9 +12,13 @@ from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
 from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SYNONYMS, TIME, join, points_of
+from vcnef.data.layout import OF_STATES, Letters, arrange, orders, read_layout, spell_layout
 from vcnef.problem import SPACE, Problem
 from vcnef.suggest import suggestion
 from vcnef.surrogate.points import UNIFORM, are_scattered, usual_points
+
+FAR_FEWER = 4
+"""From fewer points than one in so many of those of training on, an answer means little."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,18 +40,33 @@ class Question:
 
 
 def read_question(
-    problem: Problem, u0: Any, t: Any, params: Any, x: Any, provenance: Mapping[str, Any] | None = None
+    problem: Problem,
+    u0: Any,
+    t: Any,
+    params: Any,
+    x: Any,
+    provenance: Mapping[str, Any] | None = None,
+    layout: str | None = None,
 ) -> Question:
     """The question in arrays; without `x` the points are the usual ones, if the surrogate was trained on a grid."""
     trained, given = provenance or {}, by_name(params)
-    if hasattr(u0, "dims"):
+    labelled = hasattr(u0, "dims")
+    if labelled:
+        if layout is not None:
+            raise ValueError(f"layout is {layout!r}, but a labelled u0 names its axes itself. Leave layout out.")
         given = {**_labelled_params(problem, u0), **given}
-        labelled = _labelled_states(problem, u0)
-        x = points_of(labelled, SPACE[: problem.ndim]) if x is None else x
-        u0 = labelled.values
+        array = _labelled_states(problem, u0)
+        x = points_of(array, SPACE[: problem.ndim]) if x is None else x
+        u0 = array.values
     if x is None:
         check_uniform(problem, trained.get("grid"))
-    states = _states(problem, as_tensor(u0, "u0"), scattered=are_scattered(x, problem.ndim))
+    values = as_tensor(u0, "u0")
+    if layout is not None:
+        values = arrange(values, read_layout_of_states(layout), "u0")
+    known = _known_lengths(problem, trained)
+    states = _states(problem, values, known, scattered=are_scattered(x, problem.ndim))
+    if x is None and layout is None and not labelled:
+        _check_order(values, states, known)
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
     table = _params(problem, given, len(states))
@@ -104,7 +123,45 @@ def _field_of(dataset: Any) -> Any:
     return field if CHANNEL in field.coords or CHANNEL in field.dims else field.expand_dims({CHANNEL: [field.name]})
 
 
-def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "b *x c"]:
+def read_layout_of_states(layout: Any) -> Letters:
+    """Return the letters of a layout without times, which states have not."""
+    letters = read_layout(layout, needed=("x",))
+    if "t" in letters:
+        raise ValueError(
+            f"layout is {layout!r}, with times; u0 is at one time. Select it, and leave t out: "
+            f"layout={spell_layout([letter for letter in letters if letter != 't'])!r}."
+        )
+    return letters
+
+
+def _known_lengths(problem: Problem, trained: Mapping[str, Any]) -> dict[str, int]:
+    """The lengths of the axes of an initial state as they were in training."""
+    sides = trained.get("resolution", ())
+    points = dict(zip(SPACE, sides, strict=False)) if len(sides) == problem.ndim else {}
+    return {"c": len(problem.channels)} | points
+
+
+def _check_order(u0: Tensor, states: Float[Tensor, "b *x c"], known: Mapping[str, int]) -> None:
+    """Refuse states on unlikely points where another order of the axes has those of training."""
+    trained = [known[axis] for axis in SPACE if axis in known]
+    sides = tuple(states.shape[1:-1])
+    if len(trained) != len(sides) or all(_is_likely(side, side0) for side, side0 in zip(sides, trained, strict=True)):
+        return
+    if other := next(orders(u0.shape, known, OF_STATES), None):
+        read_as = " × ".join(map(str, sides))
+        raise ValueError(
+            f"u0 has shape {tuple(u0.shape)}: read as usual, {len(states)} states on {read_as} points, while the "
+            f"surrogate was trained on {' × '.join(map(str, trained))}; as {spell_layout(other)!r} it has these. "
+            f"Give layout={spell_layout(other)!r} if that is the order of its axes, and otherwise the points, x=...."
+        )
+
+
+def _is_likely(side: int, trained: int) -> bool:
+    """Whether a surrogate may be asked on so many points: some times as many, or one in two to four."""
+    return side % trained == 0 or (trained % side == 0 and side * FAR_FEWER >= trained)
+
+
+def _states(problem: Problem, u0: Tensor, known: Mapping[str, int], *, scattered: bool) -> Float[Tensor, "b *x c"]:
     """`[b *x c]` of an array that may lack the sample axis, or the channel axis of a scalar field."""
     space = (POINT,) if scattered else SPACE[: problem.ndim]
     channels, rank = len(problem.channels), len(space)
@@ -117,9 +174,11 @@ def _states(problem: Problem, u0: Tensor, *, scattered: bool) -> Float[Tensor, "
         return u0[..., None]
     if channels == 1 and u0.ndim == rank:
         return u0[None, ..., None]
+    other = next(orders(u0.shape, known, OF_STATES), None)
+    fix = "Add or reorder axes." if other is None else f"Give layout={spell_layout(other)!r}, if that is their order."
     raise ValueError(
         f"u0 has shape {tuple(u0.shape)}; this surrogate of {problem.name} expects [sample, {', '.join(space)}, "
-        f"{channels}] with the channels {', '.join(problem.channels)} last. Add or reorder axes."
+        f"{channels}] with the channels {', '.join(problem.channels)} last. {fix}"
     )
 
 

@@ -208,6 +208,7 @@ class Surrogate:
         x: Any = None,
         memory_limit: str | float | int | None = "2GB",
         precision: str = "fp16",
+        layout: str | None = None,
     ) -> xarray.DataArray:
         """The trajectories from initial states `u0` at times `t`, labelled: (sample, t, x[, y[, z]], channel).
 
@@ -221,9 +222,10 @@ class Surrogate:
         memory_limit: for what is computed at once, beside the answer itself; it changes the speed, not the answer.
         precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them. A CPU computes in
             fp32, or in "bf16" if asked and able to: faster, and off by some thousandths.
+        layout: the axes of a `u0` that has them in another order, by letters, as in `from_arrays`: "n c x".
         """
         warn_of_cut_gradients("predict", {"u0": u0, "t": t, **by_name(params), "x": x})
-        question = read_question(self.problem, u0, t, params, x, self.provenance)
+        question = read_question(self.problem, u0, t, params, x, self.provenance, layout)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         states, grid, times, table = question.tensors(self.device)
