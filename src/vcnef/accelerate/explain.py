@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from vcnef.accelerate.engine import inference_engine, training_engine
 from vcnef.accelerate.numbers import HALF
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.compiled import plain
 
 
 def explain(model: Any, precision: str = "fp16", *, training: bool = False) -> str:
@@ -15,7 +17,7 @@ def explain(model: Any, precision: str = "fp16", *, training: bool = False) -> s
     model: a model or a surrogate. precision: as `predict` takes it, or what a training run autocasts to.
     training: how it is computed in training, in place of predictions.
     """
-    network = model if isinstance(model, TrajectoryModel) else model.model
+    network = plain(model if isinstance(model, nn.Module) else model.model)
     if precision not in HALF:
         raise ValueError(f"precision is {precision!r}; expected one of {', '.join(map(repr, HALF))}.")
     device = next(network.parameters()).device

@@ -53,6 +53,9 @@ SOURCES = (vcnef, vcnef_beyond, layers, norms, patches)
 LIBRARIES = {"vcnef", "torch", "einops", "jaxtyping", *sys.stdlib_module_names}
 """Where functions in the namespaces of these files come from, unless somebody has put another one there."""
 
+COMPILED = ("__compiled_fn", "__resume_at")
+"""How the names of functions begin that torch.compile puts into the files of what it compiles."""
+
 
 def _always(part: nn.Module) -> bool:
     return True
@@ -167,7 +170,10 @@ def _own_change(part: nn.Module) -> str | None:
 
 def _replaced_function(source: ModuleType) -> str | None:
     for name, value in vars(source).items():
-        if isfunction(value) and value.__module__.split(".", 1)[0] not in LIBRARIES:
+        # What torch.compile makes of a part lies here too, and replaces nothing.
+        if name.startswith(COMPILED):
+            continue
+        if isfunction(value) and str(value.__module__).split(".", 1)[0] not in LIBRARIES:
             return name
     return None
 

@@ -176,18 +176,20 @@ def by_name(params: Any) -> Mapping[str, Any]:
     return params or {}
 
 
-def make_params(params: Mapping[str, Any], samples: int) -> tuple[tuple[str, ...], Tensor]:
+def make_params(
+    params: Mapping[str, Any], samples: int, dtype: torch.dtype = torch.float32
+) -> tuple[tuple[str, ...], Tensor]:
     """Names and the [samples, p] table of parameters given by name."""
     columns = []
     for name, value in params.items():
-        column = as_tensor(value, f"params[{name!r}]")
+        column = as_tensor(value, f"params[{name!r}]", dtype)
         if column.ndim > 1 or column.numel() not in (1, samples):
             got = tuple(column.shape)
             raise ValueError(f"params[{name!r}] has shape {got}; expected one value or {samples}, one per sample.")
         if not torch.isfinite(column).all():
             raise ValueError(f"params[{name!r}] has NaN or infinity; expected finite numbers.")
         columns.append(column.reshape(-1).expand(samples))
-    return tuple(params), torch.stack(columns, dim=1) if columns else torch.zeros(samples, 0)
+    return tuple(params), torch.stack(columns, dim=1) if columns else torch.zeros(samples, 0, dtype=dtype)
 
 
 def one_or_each(array: Any, samples: int) -> bool:

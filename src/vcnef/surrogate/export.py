@@ -18,6 +18,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.grid import as_sides
+from vcnef.models.compiled import plain
 from vcnef.surrogate.composition import windows_before, windows_to
 from vcnef.surrogate.inputs import check_uniform, read_grid
 from vcnef.surrogate.points import shape_of, usual_points
@@ -56,7 +57,7 @@ class OnGrid(nn.Module):
 
     def __init__(self, surrogate: Surrogate, grid: Float[Tensor, "*x D"]) -> None:
         super().__init__()
-        self.model = deepcopy(surrogate.model).cpu().eval().requires_grad_(False)
+        self.model = deepcopy(plain(surrogate.model)).cpu().float().eval().requires_grad_(False)
         self.scaling = surrogate.scaling.to("cpu")
         self.register_buffer("grid", self.scaling.coordinates(grid.cpu()))
         self.window = surrogate.window

@@ -34,9 +34,9 @@ class Question:
     t: Float[Tensor, " t"]
     params: Float[Tensor, "b p"]
 
-    def tensors(self, device: torch.device) -> tuple[Tensor, ...]:
-        """As `Surrogate.answer` takes them: on the device of the model, in single precision."""
-        return tuple(each.to(device, torch.float32) for each in (self.u0, self.grid, self.t, self.params))
+    def tensors(self, device: torch.device, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
+        """As `Surrogate.answer` takes them: on the device of the model, in its precision."""
+        return tuple(each.to(device, dtype) for each in (self.u0, self.grid, self.t, self.params))
 
 
 def read_question(
@@ -47,6 +47,7 @@ def read_question(
     x: Any,
     provenance: Mapping[str, Any] | None = None,
     layout: str | None = None,
+    dtype: torch.dtype = torch.float32,
 ) -> Question:
     """The question in arrays; without `x` the points are the usual ones, if the surrogate was trained on a grid."""
     trained, given = provenance or {}, by_name(params)
@@ -60,7 +61,7 @@ def read_question(
         u0 = array.values
     if x is None:
         check_uniform(problem, trained.get("grid"))
-    values = as_tensor(u0, "u0")
+    values = as_tensor(u0, "u0", dtype)
     if layout is not None:
         values = arrange(values, read_layout_of_states(layout), "u0")
     known = _known_lengths(problem, trained)
@@ -69,7 +70,7 @@ def read_question(
         _check_order(values, states, known)
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
-    table = _params(problem, given, len(states))
+    table = _params(problem, given, len(states), dtype)
     if len(states) == 1:
         states = states.expand(len(table), *states.shape[1:])
     sides = tuple(states.shape[1:-1])
@@ -190,7 +191,7 @@ def check_names(problem: Problem, given: Mapping[str, Any]) -> None:
             raise ValueError(f"There is no parameter {name!r} of {problem.name}. {known}")
 
 
-def _params(problem: Problem, given: Mapping[str, Any], samples: int) -> Float[Tensor, "b p"]:
+def _params(problem: Problem, given: Mapping[str, Any], samples: int, dtype: torch.dtype) -> Float[Tensor, "b p"]:
     check_names(problem, given)
     values = {}
     for name in problem.parameters:
@@ -202,7 +203,7 @@ def _params(problem: Problem, given: Mapping[str, Any], samples: int) -> Float[T
         values[name] = given.get(name, low)
     if samples == 1:
         samples = max([1, *(as_tensor(value, name).numel() for name, value in values.items())])
-    return make_params(values, samples)[1]
+    return make_params(values, samples, dtype)[1]
 
 
 def check_uniform(problem: Problem, trained: str | None) -> None:

@@ -21,6 +21,7 @@ from vcnef.data.arrays import by_name
 from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
 from vcnef.models import registry
+from vcnef.models.compiled import plain, plain_weights
 from vcnef.models.derivative import differentiating
 from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
@@ -126,6 +127,11 @@ class Surrogate:
         return next(self.model.parameters()).device
 
     @property
+    def dtype(self) -> torch.dtype:
+        """The precision of questions and answers: double if that of the weights is."""
+        return torch.float64 if next(self.model.parameters()).dtype == torch.float64 else torch.float32
+
+    @property
     def window(self) -> float:
         """The time up to which an answer is direct."""
         return self.scaling.horizon
@@ -143,10 +149,25 @@ class Surrogate:
         goes_on = own is not None and own.period is not None
         return self.model.independent_times and not self.model.one_instance and not goes_on
 
-    def to(self, device: torch.device | str) -> Surrogate:
-        self.model.to(device)
-        self.scaling = self.scaling.to(device)
+    def to(self, device: torch.device | str | torch.dtype | None = None, dtype: torch.dtype | None = None) -> Surrogate:
+        """Move to a device, or change the precision: `to("cuda")`, `to(torch.float64)`, whose answers are double."""
+        if isinstance(device, torch.dtype):
+            device, dtype = None, device
+        if dtype not in (None, torch.float32, torch.float64):
+            raise ValueError(
+                f"dtype is {dtype}; expected torch.float32 or torch.float64. Half precision is chosen for each "
+                "prediction: predict(..., precision='bf16')."
+            )
+        if dtype is not None:
+            self.model.to(dtype)
+        if device is not None:
+            self.model.to(device)
+            self.scaling = self.scaling.to(device)
         return self
+
+    def double(self) -> Surrogate:
+        """Compute and answer in double precision; `to(torch.float32)` is the way back."""
+        return self.to(torch.float64)
 
     def answer(
         self,
@@ -165,7 +186,9 @@ class Surrogate:
         weights. It is computed in the precision of the weights then, and all at once, with the memory that this takes.
         For the last two see `accelerate.predict`.
         """
-        check_times(t, self.model, self.name)
+        check_times(t, plain(self.model), self.name)
+        if self.dtype == torch.float64:
+            u0, grid, t, params = u0.double(), grid.double(), t.double(), params.double()
         if not differentiable:
             warn_of_cut_gradients("answer", {"u0": u0, "grid": grid, "t": t, "params": params})
 
@@ -189,13 +212,16 @@ class Surrogate:
         units = self.scaling.to(u0.device).units(u0, params)
         scaled, times = units.params(params) if self.model.params else None, units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
-        between = isinstance(self.model, Rollout) and not on_clock(self.model, times)
-        model = TimeInterpolated(self.model) if between else self.model
+        known = plain(self.model)
+        between = isinstance(known, Rollout) and not on_clock(known, times)
+        model = TimeInterpolated(known) if between else known
+        # The engine of predictions has no use for a compiled model; gradients run through it.
+        called = model if between else self.model
         training = self.model.training
         self.model.eval()
         question = units.fields(u0), self.scaling.coordinates(grid), times, scaled
         try:
-            z = model(*question) if differentiating() else predict(model, *question, **chunks)
+            z = called(*question) if differentiating() else predict(model, *question, **chunks)
         finally:
             self.model.train(training)
         return units.physical(z)
@@ -225,11 +251,11 @@ class Surrogate:
         layout: the axes of a `u0` that has them in another order, by letters, as in `from_arrays`: "n c x".
         """
         warn_of_cut_gradients("predict", {"u0": u0, "t": t, **by_name(params), "x": x})
-        question = read_question(self.problem, u0, t, params, x, self.provenance, layout)
+        question = read_question(self.problem, u0, t, params, x, self.provenance, layout, self.dtype)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
-        states, grid, times, table = question.tensors(self.device)
-        usual = points_in_flight(self.model, self.device)
+        states, grid, times, table = question.tensors(self.device, self.dtype)
+        usual = points_in_flight(plain(self.model), self.device)
         frame = prod(question.u0.shape[1:-1])
         budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(states, grid, table))
         u = self.answer(states, grid, times, table, points_per_chunk=budget, precision=precision).cpu()
@@ -242,22 +268,22 @@ class Surrogate:
         check_instance(instance, self.problem, question.u0, question.grid, question.params)
         self.scaling.params.check(question.params, self.problem)
         self.scaling.fields.check(question.u0)
-        said = list(doubts(question, self.problem, self.scaling, self.provenance, self.model))
+        said = list(doubts(question, self.problem, self.scaling, self.provenance, plain(self.model)))
         return said + list(about_times(question, self))
 
     def _largest_tensor(self, u0: Tensor, grid: Tensor, params: Tensor) -> int:
         """On the way to one time of one sample; looked at once for each kind of field."""
-        kind = (tuple(u0.shape[1:]), u0.device)
+        kind = (tuple(u0.shape[1:]), u0.device, u0.dtype)
         if kind not in self._largest:
             # After a whole step: at time 0 a model that steps has nothing to do.
-            step = self.scaling.horizon / (self.model.steps if isinstance(self.model, Rollout) else 1)
+            step = self.scaling.horizon / (self.model.steps if isinstance(plain(self.model), Rollout) else 1)
             compute = partial(self.answer, u0[:1], grid, u0.new_tensor([step]), params[:1])
             self._largest[kind] = largest_tensor(compute)
         return self._largest[kind]
 
     def save(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, each complete or not at all."""
-        folders.save(Path(folder), self.model.state_dict(), self._describe())
+        folders.save(Path(folder), plain_weights(self.model), self._describe())
 
     def export(self, path: str | Path, resolution: int | Sequence[int] | None = None, x: Any = None) -> float:
         """Write one file that runs without vcnef: `.pt2` in PyTorch, Python or C++, `.onnx` in most other places.
