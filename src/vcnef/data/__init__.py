@@ -3,7 +3,7 @@
 `open`, `from_arrays` and `generate` give `Trajectories` (or `StoredTrajectories`, which stay in their files): fields,
 times, grid and parameters with their names. `split` and `view` choose some of them; `Scaling` learns the scales of
 the training split; `Batches` hands out `Batch` records on the device, with `Queries` for starts and times and the
-symmetries of `augment` for exact new data.
+symmetries of `augment` for exact new data. `Records` are the same trajectories one by one, for PyTorch's `DataLoader`.
 """
 
 from vcnef.data.arrays import from_arrays
@@ -14,6 +14,7 @@ from vcnef.data.names import parse_name, public_name
 from vcnef.data.normalise import Normaliser, ParameterScale
 from vcnef.data.opening import open
 from vcnef.data.queries import Queries
+from vcnef.data.records import Records
 from vcnef.data.scaling import Scaling
 from vcnef.data.stored import StoredTrajectories
 from vcnef.data.trajectories import Trajectories
@@ -28,6 +29,7 @@ __all__ = [
     "ParameterScale",
     "Permute",
     "Queries",
+    "Records",
     "Reflect",
     "Scaling",
     "Shift",
