@@ -503,7 +503,7 @@ def test_parameters_of_any_name_come_back(tmp_path, name):
     """Though a file says other things under it; M is a Mach number."""
     data = from_arrays(np.ones((3, 4, 8, 1)), params={name: 0.5})
     again = open_data(data.save(tmp_path / "own.hdf5"))
-    assert (again.problem, again.attributes) == (data.problem, {})
+    assert (again.problem, again.attributes) == (data.problem, data.attributes)
 
 
 def test_channels_of_any_name_come_back(tmp_path):

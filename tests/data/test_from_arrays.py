@@ -343,7 +343,26 @@ def test_points_that_are_there_twice_draw_a_warning():
 
 
 def test_a_dictionary_of_arrays_is_refused_with_the_way_to_take():
+    two_frames = r"two frames: np.stack\(\[a, u\], axis=1\)\[..., None\]."
     with pytest.raises(
-        ValueError, match=r"u is a dict of 'x', 'y'; expected an array .* two frames: np.stack\(\[a, u\]"
+        ValueError, match=rf"u is a dict of 'x' \(4, 8\), 'y' \(4, 8\); expected an array .* {two_frames}"
     ):
         from_arrays({"x": np.zeros((4, 8)), "y": np.zeros((4, 8))})
+    # As neuraloperator has them.
+    arrays = {"input": torch.zeros(4, 8), "output": torch.zeros(4, 5, 8), "visc": torch.zeros(1, 1)}
+    with pytest.raises(ValueError, match=r"Give that one of them, as ...\['output'\] with layout='n t x' if its axes"):
+        from_arrays(arrays)
+    assert from_arrays(arrays["output"], layout="n t x").u.shape == (4, 5, 8, 1)
+
+
+def test_times_that_nobody_gave_are_noted(tmp_path):
+    u = np.zeros((4, 5, 8, 1))
+    bare, told = from_arrays(u), from_arrays(u, t=np.linspace(0, 1, 5))
+    assert (dict(bare.attributes), dict(told.attributes)) == ({"times": "assumed"}, {})
+    np.savez(tmp_path / "bare.npz", u=u)
+    assert open_data(tmp_path / "bare.npz").attributes == bare.attributes
+    for suffix in (".hdf5", ".nc", ".npz"):
+        assert open_data(bare.save(tmp_path / f"saved{suffix}")).attributes == bare.attributes
+    labelled = xr.DataArray(u, dims=("sample", "t", "x", "channel"))
+    assert from_arrays(labelled).attributes == bare.attributes
+    assert from_arrays(labelled, t=np.arange(5.0)).attributes == {}

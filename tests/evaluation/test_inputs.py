@@ -46,6 +46,20 @@ def test_data_of_another_kind_are_judged_with_a_note(make_data, make_surrogate):
     )
 
 
+def test_times_that_nobody_gave_are_doubted_where_they_are_others_than_in_training(make_data, make_surrogate):
+    data = make_data()
+    surrogate = make_surrogate(data)
+    surrogate.provenance["times"] = data.t.tolist()
+    bare = replace(data, attributes={"times": "assumed"})
+    assert not evaluate(surrogate, bare).notes
+    longer = replace(bare, t=data.t[:-1] * 1.25, u=bare.u[:, :-1])
+    (doubt,) = [note for note in evaluate(surrogate, longer).notes if "say no times" in note]
+    assert f"their {len(data.t) - 1} frames are taken to be equally spaced from 0 to" in doubt
+    assert f"while the {len(data.t)} of training go to {float(data.t[-1]):g}. Give t of both" in doubt
+    told = evaluate(surrogate, replace(longer, attributes={})).notes
+    assert not any("say no times" in note for note in told)
+
+
 def test_a_run_a_folder_or_a_packaged_name_will_do(make_data, make_surrogate, tmp_path):
     data = make_data()
     surrogate = make_surrogate(data)

@@ -21,6 +21,8 @@ from vcnef.problem import Problem
 Domain = tuple[tuple[float, float], ...]
 MOST_UNNAMED = 15
 """Channels that need no names. A last axis that is longer is rather one of space, and that of channels missing."""
+TIMES, ASSUMED = "times", "assumed"
+"""What is noted of data whose times nobody gave."""
 MANY_UNNAMED = 5
 """A gas in three dimensions has as many; of more that have no names one may doubt whether they are channels."""
 
@@ -53,11 +55,7 @@ def from_arrays(
             raise ValueError(f"layout is {layout!r}, but a labelled array names its axes itself. Leave layout out.")
         return from_labelled(u, t=t, x=x, params=params, channels=channels, name=name, periodic=periodic)
     if isinstance(u, Mapping):
-        raise ValueError(
-            f"u is a {type(u).__name__} of {', '.join(map(repr, u))}; expected an array [samples, times, 1 to 3 space "
-            "axes, channels]. Give that one of them; an initial and a final state, [samples, x] each, are two frames: "
-            "np.stack([a, u], axis=1)[..., None]."
-        )
+        raise ValueError(advise_on_arrays(u))
     fields = as_tensor(u, "u")
     letters = choose_layout(layout, fields.shape, lengths_of(t, x, channels))
     if letters is None:
@@ -79,9 +77,24 @@ def from_arrays(
     problem = Problem(
         name or "custom", fields_named, names, domain, settle(True if periodic is None else periodic, len(domain))
     )
-    data = Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem)
+    attributes = {TIMES: ASSUMED} if t is None else {}
+    data = Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem, attributes)
     warn_of_seams(data, said=periodic is not None)
     return data
+
+
+def advise_on_arrays(arrays: Mapping[Any, Any]) -> str:
+    """Which one of several arrays to give, in words."""
+    shapes = {name: tuple(getattr(each, "shape", ())) for name, each in arrays.items()}
+    listed = ", ".join(f"{name!r} {shape}" for name, shape in shapes.items() if not str(name).startswith("__"))
+    largest = max(shapes, key=lambda name: len(shapes[name]), default=None)
+    many = len(shapes.get(largest, ()))
+    example = f", as ...[{largest!r}] with layout={EXAMPLES[many]!r} if its axes are so" if many in EXAMPLES else ""
+    return (
+        f"u is a {type(arrays).__name__} of {listed}; expected an array [samples, times, 1 to 3 space axes, channels]. "
+        f"Give that one of them{example}; an initial and a final state, [samples, x] each, are two frames: "
+        "np.stack([a, u], axis=1)[..., None]."
+    )
 
 
 def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tensor:

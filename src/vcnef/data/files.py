@@ -219,4 +219,5 @@ def describe_fields(
     points = view.points(first.resolution, periodic=problem.periodic)
     read = partial(read_finite, path, u, (frames, *points))
     noted = {"sides_known": said, **understand(note or {}, u.shape[0])}
+    noted["attributes"] = {**first.attributes, **noted["attributes"]}
     return Source(path, first.t[frames], first.grid[points], table, problem, read, **noted)

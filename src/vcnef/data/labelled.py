@@ -50,7 +50,9 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     if closed:
         warn_of_seams(replace(data, problem=problem), said="periodic" in noted)
     problem = replace(problem, units=units_of(labelled, problem.channels, problem.parameters))
-    return replace(data, problem=problem, **understand(read_note(labelled.attrs.get(NOTE)), len(data)))
+    note = understand(read_note(labelled.attrs.get(NOTE)), len(data))
+    note["attributes"] = {**data.attributes, **note["attributes"]}
+    return replace(data, problem=problem, **note)
 
 
 def unpack(labelled: Any, x: Any = None, t: Any = None) -> dict[str, Any]:

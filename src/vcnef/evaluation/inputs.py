@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data import StoredTrajectories, Trajectories
+from vcnef.data.arrays import ASSUMED, TIMES
 from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.evaluation.own_model import EXPECTED, OwnModel
 from vcnef.packaged import locate
@@ -92,10 +93,28 @@ def differences(surrogate: Any, data: Any) -> list[str]:
         for name in data.problem.parameters
         if name not in known
     ]
-    return ignored + [
-        f"The {what} of these data is {own}, that of training was {trained}: the model was not made for them."
-        for what, (own, trained) in pairs.items()
-        if own != trained
+    return (
+        _about_assumed_times(surrogate, data)
+        + ignored
+        + [
+            f"The {what} of these data is {own}, that of training was {trained}: the model was not made for them."
+            for what, (own, trained) in pairs.items()
+            if own != trained
+        ]
+    )
+
+
+def _about_assumed_times(surrogate: Any, data: Any) -> list[str]:
+    """Of data that say no times, whether those that they are taken to have are others than in training."""
+    trained = surrogate.provenance.get("times", [])
+    t = data.t.cpu() - data.t[0].cpu()
+    expected = torch.tensor(trained) - (trained[0] if trained else 0.0)
+    same = t.shape == expected.shape and torch.allclose(t, expected, rtol=1e-4, atol=1e-4 * float(t[-1]))
+    if data.attributes.get(TIMES) != ASSUMED or not trained or same:
+        return []
+    return [
+        f"The data say no times: their {len(t)} frames are taken to be equally spaced from 0 to {float(t[-1]):g}, "
+        f"while the {len(trained)} of training go to {float(expected[-1]):g}. Give t of both: from_arrays(u, t=t)."
     ]
 
 
