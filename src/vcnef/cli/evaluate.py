@@ -65,7 +65,8 @@ def evaluate(
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
     told = {"params": parse_settings(params or [], "--param"), "equation": equation, "layout": layout}
-    opened = open_data(files, **told, periodic=known_sides(surrogate.problem.periodic), stream=True)
+    with plain_warnings():
+        opened = open_data(files, **told, periodic=known_sides(surrogate.problem.periodic), stream=True)
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)

@@ -49,7 +49,7 @@ def report(
     from vcnef.cli._outputs import check_apart, check_place
     from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
     from vcnef.cli._settings import known_sides, parse_counts, parse_settings
-    from vcnef.cli._surrogates import run_folder
+    from vcnef.cli._surrogates import plain_warnings, run_folder
     from vcnef.data import open as open_data
     from vcnef.data.opening import READERS
     from vcnef.packaged import is_packaged, locate
@@ -77,7 +77,8 @@ def report(
     if files:
         told = {"params": parse_settings(params, "--param") if params else None, "equation": equation, "layout": layout}
         sides = known_sides(*(dig(each.model, "problem", "periodic") for each in records))
-        opened = open_data(files, **told, periodic=sides, stream=True)
+        with plain_warnings():
+            opened = open_data(files, **told, periodic=sides, stream=True)
         asked = [{"split": split} | _finer(each, finer, files) for each in records]
         judged = list(zip(folders, records, asked, strict=True))
         for run, record, question in judged:

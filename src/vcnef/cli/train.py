@@ -57,7 +57,7 @@ def train(
     """
     from vcnef import workflow
     from vcnef.cli._settings import parse_settings, read_sides
-    from vcnef.cli._surrogates import spoken_warnings
+    from vcnef.cli._surrogates import plain_warnings, spoken_warnings
     from vcnef.config import Config
     from vcnef.data import open as open_data
 
@@ -81,10 +81,12 @@ def train(
         preset = workflow.choose_preset(streamed, workflow.asked_window(settings or []))
         chosen = workflow.fit_patches(preset, streamed)
     config = chosen.override(settings or [])
-    trajectories = open_data(files, **config.view(), **given)
-    sets = {
-        name: open_data(paths, **config.view(), **given) for name, paths in (("valid", valid), ("test", test)) if paths
-    }
+    with plain_warnings():
+        trajectories = open_data(files, **config.view(), **given)
+        sets = {}
+        for name, paths in (("valid", valid), ("test", test)):
+            if paths:
+                sets[name] = open_data(paths, **config.view(), **given)
     with spoken_warnings():
         run = workflow.train(
             config, trajectories, **sets, out=out, resume=resume, devices=_number(devices), nodes=nodes, preset=preset

@@ -161,8 +161,9 @@ def doubt_channels(u: Tensor) -> str | None:
     axes = " ".join(SPACE[: u.ndim - 3])
     also = f", or layout='n t {axes} {SPACE[u.ndim - 3]}' if it is one of space" if u.ndim < 6 else ""
     return (
-        f"u has shape {tuple(u.shape)}, whose last axis is taken for {channels} channels. Name them, or give "
-        f"layout='n t {axes} c' if that is right{also}, or layout='n t c {axes}' if channels come before space."
+        f"u has trajectories of shape {tuple(u.shape[1:])}, whose last axis is taken for {channels} channels. Name "
+        f"them, or give layout='n t {axes} c' if that is right{also}, or layout='n t c {axes}' if channels come "
+        "before space."
     )
 
 
