@@ -30,6 +30,13 @@ def test_parameters_are_one_value_or_one_per_sample():
     assert data.problem.ranges["beta"] == (1.0, 3.0)
 
 
+def test_axes_of_length_one_make_a_parameter_no_other_thing():
+    data = from_arrays(np.ones((3, 5, 4, 1)), params={"visc": torch.tensor([[0.1]]), "nu": np.ones((3, 1))})
+    assert data.params.tolist() == [[pytest.approx(0.1), 1.0]] * 3
+    with pytest.raises(ValueError, match=r"params\['nu'\] has shape \(3, 2\); expected one value or 3"):
+        from_arrays(np.ones((3, 5, 4, 1)), params={"nu": np.ones((3, 2))})
+
+
 def test_axes_give_the_grid_and_the_box():
     x, y = (np.arange(4) + 0.5) / 2 - 1, (np.arange(6) + 0.5) / 6
     data = from_arrays(np.ones((2, 3, 4, 6, 1)), x=(x, y))

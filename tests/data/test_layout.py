@@ -70,6 +70,8 @@ def test_labelled_arrays_have_names_of_their_own():
         ((40, 11, 1, 64, 64), r"as 'n t x y c' has a single point along x; .* say layout='n t c x y'"),
         ((40, 11, 1, 64, 1), r"a single point along x; .* leave it out with np.squeeze\(u, 2\)"),
         ((40, 11, 2, 64), "a last axis of 64, that of channels; .* layout='n t c x' or layout='n t x y'; otherwise"),
+        ((40, 11, 2, 64, 64), "that of channels; .* layout='n t c x y' or layout='n t x y z'; otherwise"),
+        ((4, 3, 2, 16, 16, 16), "that of channels; .* say so with layout='n t c x y z'; otherwise"),
         ((40, 11, 64), r"expected \[samples, times, .* Name its axes, e.g. layout='n t x', or add a missing one"),
     ],
 )

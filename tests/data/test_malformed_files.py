@@ -122,7 +122,8 @@ def test_files_whose_arrays_may_mean_anything_are_refused_with_the_way_to_take(t
     path = tmp_path / f"burgers{suffix}"
     path.touch()
     with pytest.raises(
-        ValueError, match=rf"with {loader}\(path\) and give them to vcnef.from_arrays; an initial and a"
+        ValueError,
+        match=rf"with {loader}\(path\) and give that of the trajectories to vcnef.from_arrays, with its axes",
     ):
         open_data(path)
 

@@ -68,7 +68,7 @@ def from_arrays(
     if not fields.numel():
         raise ValueError(f"u has shape {tuple(fields.shape)} and nothing in it. Give at least one trajectory.")
     check_finite(fields, "u")
-    fields_named = make_channels(channels, fields.shape[-1])
+    fields_named = make_channels(channels, fields.shape[-1], fields.ndim)
     if channels is None and layout is None and x is None and (doubt := doubt_channels(fields)) is not None:
         warnings.warn(doubt, UserWarning, stacklevel=2)
     check_digits(u, fields_named)
@@ -135,12 +135,14 @@ def make_times(t: Any, frames: int) -> Tensor:
     return times.float()
 
 
-def make_channels(channels: Sequence[str] | None, count: int) -> tuple[str, ...]:
+def make_channels(channels: Sequence[str] | None, count: int, axes: int) -> tuple[str, ...]:
+    """Names of so many channels of an array of so many axes."""
     if channels is None:
         if count > MOST_UNNAMED:
+            ways = [EXAMPLES[axes], *(["n t " + " ".join(SPACE[: axes - 2])] if axes < 6 else [])]
             raise ValueError(
-                f"u has a last axis of {count}, that of channels; expected up to {MOST_UNNAMED} without names. "
-                f"If it is one of space, say so with layout='n t c x' or layout='n t x y'; otherwise name them."
+                f"u has a last axis of {count}, that of channels; expected up to {MOST_UNNAMED} without names. If it "
+                f"is one of space, say so with {' or '.join(f'layout={way!r}' for way in ways)}; otherwise name them."
             )
         return usual_names(count)
     if isinstance(channels, str) or len(channels) != count:
@@ -197,7 +199,7 @@ def make_params(
     columns = []
     for name, value in params.items():
         column = as_tensor(value, f"params[{name!r}]", dtype)
-        if column.ndim > 1 or column.numel() not in (1, samples):
+        if not one_or_each(column, samples):
             got = tuple(column.shape)
             raise ValueError(f"params[{name!r}] has shape {got}; expected one value or {samples}, one per sample.")
         if not torch.isfinite(column).all():

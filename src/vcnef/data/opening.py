@@ -115,8 +115,9 @@ def _reader(path: Path) -> Reader:
     if path.suffix in LOADERS:
         raise ValueError(
             f"{path} is a {path.suffix} file, whose arrays may mean anything; expected one of {', '.join(READERS)}. "
-            f"Take its arrays with {LOADERS[path.suffix]} and give them to vcnef.from_arrays; an initial and a final "
-            "state, [samples, x] each, are two frames: np.stack([a, u], axis=1)[..., None]."
+            f"Take its arrays with {LOADERS[path.suffix]} and give that of the trajectories to vcnef.from_arrays, with "
+            "its axes: layout='n t x'; an initial and a final state, [samples, x] each, are two frames: "
+            "np.stack([a, u], axis=1)[..., None]."
         )
     if path.suffix not in READERS:
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}.")
