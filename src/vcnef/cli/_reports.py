@@ -134,7 +134,7 @@ def commands_of(
     """Those that train and judge a run again. Of the training files a run knows nothing but what the evaluation had."""
     folder = Path(record.folder)
     data = {"--data": record.found("data") or ["FILE"], "--param": params, "--equation": [equation]}
-    data["--layout"] = [layout]
+    data["--layout"] = [layout or record.found("layout")]
     lines = []
     if (folder / "config.yaml").is_file():
         # Of plain arrays only the command can say so.

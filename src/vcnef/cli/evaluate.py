@@ -72,6 +72,8 @@ def evaluate(
         found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)
     show(found)
     record = {"data": [str(each) for each in files], **found.to_dict()}
+    if layout is not None:
+        record["layout"] = layout
     if not is_packaged(folder):
         save(run_folder(folder) / "metrics.json", record)
     if json_path is not None:
