@@ -22,6 +22,7 @@ from vcnef.config.settings import flatten, parse_setting
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.arrays import by_name
 from vcnef.data.augment import Symmetry
+from vcnef.data.conservation import Conserved, conserved_means
 from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.data.precision import short
 from vcnef.data.sets import Sets, make_sets
@@ -153,13 +154,17 @@ def train(
     training, validation = sets.train, sets.valid and _thin(sets.valid, config)
     window = choose_window(training, section.window)
     _check_window(window, config)
+    conserved = _conserved(config, training)
     surrogate = Surrogate.build(
-        config.model.name, config.model.options, training, log=section.log, normalise=section.normalise,
+        config.model.name, config.model.options, training, conserve=conserved.channels,
+        log=section.log, normalise=section.normalise,
         own_time=section.own_time, thinning=config.thinning(), window=window and window.length, seed=recipe.seed,
     )  # fmt: skip
     if window:
         surrogate.provenance["window"] = {"frames": window.frames, "why": window.why}
         log.info("Windows of %g: %s.", window.length, window.why)
+    if section.conserve:
+        surrogate.provenance["conserved"] = {"channels": list(conserved.channels), "why": conserved.why}
     _check_instance(surrogate, config)
     _check_points(surrogate, data)
     surrogate.scaling.params.check(data.params, surrogate.problem)
@@ -350,6 +355,23 @@ def _check_objective(objective: Any, config: Config, given: Mapping[str, Any] | 
     check_objective(objective)
     named = {name.rpartition(".")[2]: value for name, value in flatten(given or {})}
     check_settings(objective, config.train, named)
+
+
+def _conserved(config: Config, training: Data) -> Conserved:
+    """The channels whose means the model is to keep, where it can."""
+    asked, model = config.data.conserve, config.model.name
+    obstacle = None
+    if "conserved" not in option_names(model):
+        obstacle = f"{model!r} has no part that keeps means"
+    elif config.data.instance is not None:
+        obstacle = "the truth of an instance is not seen"
+    elif config.thinning() > 1:
+        obstacle = f"batches keep one of {config.thinning()} points, whose mean is another one"
+    if obstacle is None:
+        return conserved_means(training, asked, config.data.log)
+    if asked not in ("auto", ()):
+        raise ValueError(f"data.conserve names {', '.join(asked)}, but {obstacle}. Set data.conserve=[].")
+    return Conserved((), obstacle)
 
 
 def _check_instance(surrogate: Surrogate, config: Config) -> None:

@@ -57,11 +57,13 @@ np.testing.assert_allclose(found, flat.predict(finer, [0.7]).values, rtol=1e-4, 
 
 # A flow map on windows is composed in the file, too.
 wavy = vcnef.generate("burgers", samples=6, params={"nu": (0.01, 0.1)}, resolution=32, frames=7, horizon=0.6)
-composed = Surrogate.build("vcnef", {**tiny, "patches": (4,), "modes": 3, "rate": True}, wavy, window=0.2)
+flow = {**tiny, "patches": (4,), "modes": 3, "rate": True}
+composed = Surrogate.build("vcnef", flow, wavy, conserve=["u"], window=0.2)
 torch.nn.init.normal_(composed.model.modulations[0].local.weight, std=0.3)
 u0, t, params = wavy.u[:2, 0], torch.tensor([0.0, 0.05, 0.2, 0.21, 0.4, 0.6]), wavy.params[:2]
 expected = composed.predict(u0, t, {"nu": params[:, 0]}).values
 assert np.abs(expected[:, -1] - expected[:, 0]).max() > 0.01
+np.testing.assert_allclose(expected.mean(axis=2), np.repeat(u0.mean(dim=1)[:, None], 6, axis=1), atol=1e-5)
 for name in ("composed.pt2", "composed.onnx"):
     assert composed.export(name) < 1e-5, name
 program = torch.export.load("composed.pt2").module()

@@ -53,8 +53,12 @@ class Parts:
 
 
 class FastLatent(NamedTuple):
-    """All of a question that no query time changes; `first` is the first modulation block, begun."""
+    """All of a question that no query time changes; `first` is the first modulation block, begun.
 
+    `asked` is the initial state as it was given; `u0` that on the grids that are computed, interleaved ones apart.
+    """
+
+    asked: Float[Tensor, "_ *y c"]
     u0: Float[Tensor, "b *x c"]
     params: Float[Tensor, "b p"] | None
     first: Any
@@ -116,7 +120,7 @@ class FastVCNeF:
     def _encode(self, u0: Tensor, grid: Tensor, params: Tensor | None) -> FastLatent:
         model, parts = self.model, self.parts
         grid = grid if grid.ndim == u0.ndim else grid.unsqueeze(0)
-        counts = (1,) * (u0.ndim - 2)
+        asked, counts = u0, (1,) * (u0.ndim - 2)
         if type(model) is InterleavedVCNeF:
             counts = interleaved(tuple(u0.shape[1:-1]), model.training_sides)
             u0, grid, params = take_apart(u0, grid, params, counts)
@@ -127,7 +131,7 @@ class FastVCNeF:
         summed = isinstance(parts.coordinates, SummedCoordinates)
         space = parts.coordinates.encode_space(x) if summed else None
         begun = parts.modulations[0].begin(parts.norm(z).unsqueeze(1), sides)
-        return FastLatent(u0, params, begun, x, space, counts)
+        return FastLatent(asked, u0, params, begun, x, space, counts)
 
     def _rows(self, latent: FastLatent, t: Float[Tensor, " t"] | Float[Tensor, "_ t"]) -> Float[Tensor, "b_or_1 t"]:
         """The times of each of the samples that are computed, or of all."""
@@ -164,7 +168,8 @@ class FastVCNeF:
             u = parts.decoder(z, sides)
         else:
             u = last.apply(z, next(fields), sides, parts.decoder.weights).unflatten(2, sides)
-        u = u.to(latent.u0.dtype)
+        u = together(u.to(latent.u0.dtype), latent.counts)
         if self.has_start:
-            u = u + self.model.start(u, latent.u0, t)
-        return together(u, latent.counts)
+            # Interleaved grids of a sample share its times.
+            u = u + self.model.start(u, latent.asked, t[:: prod(latent.counts)])
+        return u

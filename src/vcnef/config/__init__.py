@@ -24,7 +24,7 @@ from vcnef.whole import replacing
 
 __all__ = ["Config", "DataSection", "ModelSection"]
 
-OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pushes", "chain")
+OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pushes", "chain", "conserve")
 """What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
 
 

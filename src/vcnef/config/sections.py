@@ -74,6 +74,9 @@ class DataSection(Section):
     """Fields, parameters and points in scales that a network likes; times are always."""
     log: tuple[str, ...] = ()
     """Positive channels to be normalised in their logarithm."""
+    conserve: Literal["auto"] | tuple[str, ...] = ()
+    """Channels whose mean over the domain every answer keeps, as that of a mass: names, or "auto" for those that do
+    in the data. For vcnef, on grids of equal steps."""
     own_time: bool = False
     """A unit of time of its own for every sample, by the strength of its initial state (Burgers), its speed of sound
     (gas) or β (advection). The equations are the same in any unit, so that is exact; no model that steps has it."""

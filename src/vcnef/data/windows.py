@@ -50,7 +50,7 @@ def suited_window(data: Any) -> Window | None:
     frames = len(data.t)
     if frames <= FEWEST_FRAMES or is_scattered(data.grid):
         return None
-    u = _some(data)
+    u = looked_at(data)
     if not u.isfinite().all() or not u.any():
         return None
     least = -(-(frames - 1) // MOST_WINDOWS)
@@ -83,8 +83,8 @@ def length_of(t: Float[Tensor, " t"], frames: int) -> float:
     return short(float((t[frames:] - t[:-frames]).max()))
 
 
-def _some(data: Any) -> Float[Tensor, "n t *x c"]:
-    """Trajectories from everywhere in the data, each channel in units of its spread."""
+def looked_at(data: Any) -> Float[Tensor, "n t *x c"]:
+    """Return trajectories from everywhere in the data, each channel in units of its spread."""
     numbers = len(data.t) * prod(data.resolution) * len(data.problem.channels)
     count = min(len(data), max(2, LOOKED_AT // numbers))
     rows = torch.linspace(0, len(data) - 1, count).round().long()

@@ -400,10 +400,15 @@ class VCNeF(TrajectoryModel):
         return Latent(u0, x, params, norm(z))
 
     def query(self, latent: Latent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Trajectory:
-        t, sides = t if t.ndim == 2 else t.unsqueeze(0), tuple(latent.u0.shape[1:-1])
+        t = t if t.ndim == 2 else t.unsqueeze(0)
+        u = self.decode(latent, t)
+        return u + self.start(u, latent.u0, t)
+
+    def decode(self, latent: Latent, t: Float[Tensor, "b_or_1 t"]) -> Trajectory:
+        """What the network itself gives at these times, to which `start` is added."""
+        sides = tuple(latent.u0.shape[1:-1])
         c = self.coordinates(t, latent.x) + self.clocks(t, latent.params)
         z = latent.z.unsqueeze(1)
         for modulation in self.modulations:
             z = modulation(z, c, sides)
-        u = self.decoder(z, sides)
-        return u + self.start(u, latent.u0, t)
+        return self.decoder(z, sides)

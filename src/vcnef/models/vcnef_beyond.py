@@ -93,6 +93,29 @@ class MeanRate(nn.Module):
         return u0.unsqueeze(1) + (t - 1) * v
 
 
+class ConservedMeans(nn.Module):
+    """What `start` adds to û, and mean u₀ − mean(û + start) of some channels: their means over the points stay.
+
+    Of a grid whose points are the centres of equal cells, that is the integral over the domain: mass, momentum, energy.
+    A constant is added to the field, which is the smallest change that does it. Units of fields must be linear in
+    physical ones. `channels` are numbers, `count` is how many channels there are.
+    """
+
+    def __init__(self, start: nn.Module, channels: tuple[int, ...], count: int) -> None:
+        super().__init__()
+        self.start = start
+        kept = torch.zeros(count)
+        kept[list(channels)] = 1.0
+        self.register_buffer("kept", kept, persistent=False)
+
+    def forward(
+        self, u: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x c"], t: Float[Tensor, "b_or_1 t"]
+    ) -> Float[Tensor, "b t ... c"]:
+        added = self.start(u, u0, t)
+        missing = (u0.unsqueeze(1) - u - added).mean(dim=tuple(range(2, u.ndim - 1)), keepdim=True)
+        return added + self.kept * missing
+
+
 # --- A stencil beside the attention ---------------------------------------------------------------------------------
 
 
@@ -264,8 +287,10 @@ class SpectralMixing(nn.Module):
 
 
 class FineLatent(NamedTuple):
-    """The latent of the coarse grids that a fine one is made of, and how many there are along each axis."""
+    """The initial state on a fine grid, the latent of the coarse grids that make it, and how many of these there are
+    along each axis."""
 
+    u0: Float[Tensor, "b *x c"]
     coarse: Latent
     counts: tuple[int, ...]
 
@@ -292,11 +317,14 @@ class InterleavedVCNeF(VCNeF):
         params: Float[Tensor, "b p"] | None = None,
     ) -> FineLatent:
         counts = interleaved(tuple(u0.shape[1:-1]), self.training_sides)
-        return FineLatent(super().encode(*take_apart(u0, grid, params, counts)), counts)
+        return FineLatent(u0, super().encode(*take_apart(u0, grid, params, counts)), counts)
 
     def query(self, latent: FineLatent, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
-        t = t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t
-        return together(super().query(latent.coarse, t), latent.counts)
+        shared = t.ndim == 1
+        t = t.unsqueeze(0) if shared else t
+        own = t if shared else t.repeat_interleave(prod(latent.counts), 0)
+        u = together(self.decode(latent.coarse, own), latent.counts)
+        return u + self.start(u, latent.u0, t)
 
 
 def interleaved(sides: tuple[int, ...], coarse: tuple[int, ...]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from vcnef.models.vcnef import (
 )
 from vcnef.models.vcnef_beyond import (
     Clocks,
+    ConservedMeans,
     InitialState,
     InterleavedVCNeF,
     MeanRate,
@@ -76,6 +77,7 @@ def vcnef(
     activation: str | None = None,
     change: bool = False,
     rate: bool = False,
+    conserved: tuple[int, ...] = (),
 ) -> VCNeF:
     """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
 
@@ -107,6 +109,8 @@ def vcnef(
     activation: "relu" or "gelu"; by default the release's, ReLU for points and GELU for patches.
     change: the network gives the change since the initial state, which is added to it.
     rate: the network gives that change divided by the time since: at time 0 the answer is the initial state.
+    conserved: channels, by number, whose mean over the points stays that of the initial state, by a constant that is
+        added to the answer. `data.conserve` finds them, or takes their names.
     """
     check_choice("ndim", ndim, SIZES)
     check_choice("variant", variant, POINTS_PER_PATCH)
@@ -126,6 +130,8 @@ def vcnef(
     _check_time(params, pace, clocks, speeds)
     if change and rate:
         raise ValueError("change and rate are both true; a network gives one of them. Leave out the other.")
+    if any(not 0 <= channel < channels for channel in conserved):
+        raise ValueError(f"conserved is {tuple(conserved)}; expected numbers of channels, from 0 to {channels - 1}.")
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     release = variant == "release"
@@ -166,6 +172,8 @@ def vcnef(
         extras["start"] = InitialState()
     if rate:
         extras["start"] = MeanRate()
+    if conserved:
+        extras["start"] = ConservedMeans(extras.get("start", Nothing()), conserved, channels)
     model = VCNeF
     if sides and patches and not release:
         model, extras["training_sides"] = InterleavedVCNeF, tuple(sides)

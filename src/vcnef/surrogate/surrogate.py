@@ -72,6 +72,7 @@ class Surrogate:
         options: Mapping[str, Any],
         train: Trajectories | StoredTrajectories,
         *,
+        conserve: Sequence[str] = (),
         log: Sequence[str] = (),
         normalise: bool = True,
         own_time: bool = False,
@@ -81,6 +82,7 @@ class Surrogate:
     ) -> Surrogate:
         """An untrained model for the data's problem, with the scales of the training split.
 
+        `conserve` names channels whose mean over the points every answer keeps; only a vcnef can.
         `log` names positive channels to be normalised in their logarithm. `normalise=False` leaves fields, parameters
         and points as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
         has a unit of time of its own. With `thinning`, as of `Shift(stride)`, batches keep one of so many points along
@@ -100,6 +102,8 @@ class Surrogate:
             raise ValueError("own_time measures whole trajectories by their initial states. Leave it or window out.")
         if window is not None:
             scaling = replace(scaling, horizon=window)
+        if conserve:
+            options = dict(options) | {"conserved": tuple(problem.channels.index(name) for name in conserve)}
         resolution = [n // thinning for n in train.resolution]
         complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
         with torch.random.fork_rng(devices=[], enabled=seed is not None):

@@ -36,9 +36,18 @@ def describe_choices(surrogate: Surrogate, recipe: Recipe, sets: str, preset: st
         f"data: {problem.name} on {spell_sides(provenance['resolution'])} points; trajectories: {sets}",
         f"model: {surrogate.name} of {number_of_weights(surrogate.model):,} weights on {device}{named}",
         f"window: {window}",
+        *_conserved(provenance),
         *(f"symmetry {found}" for found in provenance.get("symmetries", ())),
         f"run: {length}, batches of {recipe.batch}",
     ]
+
+
+def _conserved(provenance: Mapping[str, Any]) -> list[str]:
+    if "conserved" not in provenance:
+        return []
+    channels, why = provenance["conserved"]["channels"], provenance["conserved"]["why"]
+    kept = f"the mean of {', '.join(channels)}" if channels else "no mean"
+    return [f"conserved: {kept}; {why}"]
 
 
 @contextmanager
