@@ -14,7 +14,7 @@ from vcnef.grid import spell_sides
 from vcnef.models.interface import TrajectoryModel
 from vcnef.problem import SPACE, Problem, within
 from vcnef.surrogate.inputs import FAR_FEWER, Question
-from vcnef.surrogate.points import SCATTERED, arrangement
+from vcnef.surrogate.points import SCATTERED, UNIFORM, arrangement
 
 if TYPE_CHECKING:
     from vcnef.surrogate.surrogate import Surrogate
@@ -31,6 +31,7 @@ def doubts(
     yield from params.values()
     yield from _about_fields(question, scaling.fields, provenance.get("field_ranges", {}))
     yield from _about_points(question, problem, provenance.get("grid"))
+    yield from _about_means(question, provenance.get("conserved", {}).get("channels", ()))
     yield from _about_resolution(question, provenance.get("resolution"), model)
 
 
@@ -93,6 +94,15 @@ def _about_points(question: Question, problem: Problem, trained: str | None) -> 
                 f"{name} goes from {first:.4g} to {last:.4g}; the surrogate was trained on {low:g} to {high:g}. "
                 "Its answer is extrapolated; give u0 on that domain."
             )
+
+
+def _about_means(question: Question, conserved: Sequence[str]) -> Iterator[str]:
+    here = arrangement(question.grid)
+    if conserved and here != UNIFORM:
+        yield (
+            f"The surrogate keeps the mean of {', '.join(conserved)} over the points, which on {here} is no integral. "
+            "Give u0 on a uniform grid where that matters."
+        )
 
 
 def _about_resolution(question: Question, trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
