@@ -414,6 +414,7 @@ def _provenance(data: Data, config: Config) -> dict[str, Any]:
     return {
         "times": list(map(short, data.t.tolist())),
         "valid": config.data.valid,
+        **({"semigroup": config.train.semigroup} if config.train.semigroup else {}),
         **(listed if len(values) <= FEW else {}),
         **(
             {} if instance is None else {"instance": describe_instance(instance, data.problem, data.u[:, 0], data.grid)}

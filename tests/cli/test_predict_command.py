@@ -369,3 +369,16 @@ def test_channels_of_a_file_are_put_in_the_order_of_the_model(vcnef, tmp_path, s
     np.testing.assert_array_equal(*answers)
     assert f"own{suffix} has the channels p, v" in err
     assert "expects h, q. Give initial states of that problem." in err
+
+
+def test_windows_of_adaptive_lengths_are_told(vcnef, model, tmp_path):
+    np.save(tmp_path / "ic.npy", U0)
+    asked = ("predict", model, "--input", tmp_path / "ic.npy", "--times", "0:4:5", "--param", "nu=0.01")
+    code, printed, said = vcnef(*asked, "--out", tmp_path / "out.nc", "--tolerance", "100", "--device", "cpu")
+    assert code == 0, said
+    assert "4 windows, the shortest 1 long, in 8 calls of the network; the estimated error is up to" in printed
+    with xr.open_dataset(tmp_path / "out.nc", engine="h5netcdf") as answer:
+        assert answer.attrs["windows"].tolist() == [4, 4]
+    code, _, said = vcnef(*asked, "--out", tmp_path / "again.nc", "--tolerance", "-1")
+    assert code != 0
+    assert "tolerance is -1; expected a number above 0" in said

@@ -195,6 +195,7 @@ def test_a_run_on_windows_goes_on_bit_by_bit(travelling, tmp_path):
     whole = vcnef.fit(travelling, out=tmp_path / "whole", epochs=4, **options)
     vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, **options)
     again = vcnef.fit(travelling, out=tmp_path / "parts", epochs=4, resume=True, **options)
+    assert vcnef.load(tmp_path / "parts").provenance["semigroup"] == 0.1
     for name, weight in whole.surrogate.model.state_dict().items():
         assert torch.equal(weight, again.surrogate.model.state_dict()[name]), name
 

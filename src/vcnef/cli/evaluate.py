@@ -26,6 +26,9 @@ def evaluate(
     horizon: Annotated[
         float | None, typer.Option(help="Go on to so many horizons of training, as far as the data do.")
     ] = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Halve windows that differ from their two halves by more than this.")
+    ] = None,
     params: Params = None,
     equation: Equation = None,
     layout: Layout = None,
@@ -69,7 +72,9 @@ def evaluate(
         opened = open_data(files, **told, periodic=known_sides(surrogate.problem.periodic), stream=True)
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:
-        found = judge(surrogate, opened, **finer, split=split, batch=batch, solver=solver, progress=report)
+        found = judge(
+            surrogate, opened, **finer, tolerance=tolerance, split=split, batch=batch, solver=solver, progress=report
+        )
     show(found)
     record = {"data": [str(each) for each in files], **found.to_dict()}
     if layout is not None:

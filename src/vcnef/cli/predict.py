@@ -32,6 +32,9 @@ def predict(
     precision: Annotated[
         str, typer.Option(help="On a GPU: fp16, bf16, tf32 or fp32. A CPU takes bf16, and else fp32.")
     ] = "fp16",
+    tolerance: Annotated[
+        float | None, typer.Option(help="Halve windows that differ from their two halves by more than this.")
+    ] = None,
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
     from vcnef.cli._initial_states import read_initial_states
@@ -52,10 +55,13 @@ def predict(
     begun = time.monotonic()
     with plain_warnings():
         u = surrogate.predict(
-            states.u0, instants, states.params or None, states.x, memory, precision, layout=states.layout
-        )
+            states.u0, instants, states.params or None, states.x, memory, precision,
+            layout=states.layout, tolerance=tolerance,
+        )  # fmt: skip
     if broken := count_broken(u.values):
         typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)
+    if tolerance is not None:
+        typer.echo(describe_windows(u.attrs))
     write_prediction(out, u, surrogate.problem)
     seconds, size = time.monotonic() - begun, spell_bytes(out.stat().st_size)
     shape = " × ".join(f"{size} {name}" for name, size in u.sizes.items())
@@ -72,6 +78,16 @@ def check_params(problem: Problem, given: Mapping[str, Any]) -> None:
         if name not in given and low != high:
             trained = f"; the model was trained on {low:g} to {high:g}" if name in problem.ranges else ""
             raise ValueError(f"The parameter {name} is missing{trained}. Give it as --param {name}=VALUE.")
+
+
+def describe_windows(steps: Mapping[str, Any]) -> str:
+    """How an answer with a tolerance was composed."""
+    fewest, most = min(steps["windows"]), max(steps["windows"])
+    count = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return (
+        f"{count} windows, the shortest {steps['shortest_window']:.4g} long, in {steps['network_calls']} calls of the "
+        f"network; the estimated error is up to {max(steps['estimated_error']):.1e}."
+    )
 
 
 def count_broken(u: np.ndarray) -> int:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.evaluation.adaptive import AdaptiveAnswers
 from vcnef.evaluation.baselines import Baselines, mean_of_training
 from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
@@ -43,6 +44,7 @@ def evaluate(
     space: Sequence[int] = (),
     time: Sequence[int] = (),
     horizon: float | int | None = None,
+    tolerance: float | int | None = None,
     split: str | None = None,
     batch: int = 64,
     device: torch.device | str | None = None,
@@ -58,7 +60,8 @@ def evaluate(
     `space` and `time` add zero-shot super-resolution: points along the first axis and frames (the initial one
     included) at which the same trajectories are predicted and judged. The data must then be opened at full
     resolution. Both keep the horizon of training. `horizon` goes on to so many of them, as far as the data do. With
-    `solver`, the classical solver of a known equation is timed beside the model, on the same device and trajectories.
+    `tolerance` windows are of adaptive lengths, as in `predict`; a note says how many there were. With `solver`, the
+    classical solver of a known equation is timed beside the model, on the same device and trajectories.
 
     In place of a surrogate, the run that `fit` returned, the folder of a run or model, or the name of a packaged model
     will do; and so will any `nn.Module` or function (u0, t, params) -> u, or (u0, grid, t, params) -> u, in the units
@@ -69,8 +72,11 @@ def evaluate(
     judged = chosen.data
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
     beside = Baselines(plan.base, mean_of_training(chosen.training, plan.base))
-    judges = _judge(surrogate, judged, params, plan, groups, beside, batch, device, progress)
-    results, notes = _results(surrogate, judged, params, plan, judges, device, solver, progress)
+    answering = surrogate if tolerance is None else AdaptiveAnswers(surrogate, tolerance)
+    judges = _judge(answering, judged, params, plan, groups, beside, batch, device, progress)
+    about_windows = [] if tolerance is None else answering.notes()
+    results, notes = _results(answering, judged, params, plan, judges, device, solver, progress)
+    notes += about_windows
     several = _groups(groups, judges[plan.base]) if judged.problem.parameters else ()
     if len(several) > 1 and surrogate.problem.ranges and not surrogate.provenance.get("parameter_values"):
         notes.append("The model does not list the values it was trained on; those in its range count as seen.")

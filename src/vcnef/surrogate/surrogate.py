@@ -27,6 +27,7 @@ from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
+from vcnef.surrogate.adaptive import Steps, check_tolerance, compose_adaptively, relative_distance
 from vcnef.surrogate.composition import compose
 from vcnef.surrogate.doubts import about_times, doubts
 from vcnef.surrogate.export import choose_points, export
@@ -181,6 +182,7 @@ class Surrogate:
         params: Float[Tensor, "b p"],
         *,
         differentiable: bool = False,
+        tolerance: float | int | None = None,
         points_per_chunk: int | None = None,
         precision: str = "fp16",
     ) -> Float[Tensor, "b t *x c"]:
@@ -188,21 +190,54 @@ class Surrogate:
 
         If `differentiable`, gradients run through it, also from window to window: to u0, grid, t, params and the
         weights. It is computed in the precision of the weights then, and all at once, with the memory that this takes.
-        For the last two see `accelerate.predict`.
+        For `tolerance` see `answer_adaptively`, and for the last two `accelerate.predict`.
         """
         check_times(t, plain(self.model), self.name)
         if self.dtype == torch.float64:
             u0, grid, t, params = u0.double(), grid.double(), t.double(), params.double()
         if not differentiable:
             warn_of_cut_gradients("answer", {"u0": u0, "grid": grid, "t": t, "params": params})
+        elif tolerance is not None:
+            raise ValueError(
+                f"tolerance is {tolerance:g} and the answer is to be differentiable, but windows are chosen by "
+                "comparing answers, and that choice has no gradient. Leave out tolerance."
+            )
+        chunks = {"points_per_chunk": points_per_chunk, "precision": precision}
+        if tolerance is not None:
+            return self.answer_adaptively(u0, grid, t, params, tolerance=tolerance, **chunks)[0]
 
         def flow(state: Tensor, times: Tensor) -> Tensor:
-            return self.answer_directly(
-                state, grid, times, params, points_per_chunk=points_per_chunk, precision=precision
-            )
+            return self.answer_directly(state, grid, times, params, **chunks)
 
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             return compose(flow, u0, t, self.window) if self.composes else flow(u0, t)
+
+    @torch.no_grad()
+    def answer_adaptively(
+        self,
+        u0: Float[Tensor, "b *x c"],
+        grid: Float[Tensor, "*x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"],
+        *,
+        tolerance: float | int,
+        **chunks: Any,
+    ) -> tuple[Float[Tensor, "b t *x c"], Steps]:
+        """The answer in windows that differ from their two halves by `tolerance` of the field's norm at most.
+
+        They are shorter than `window` where they have to be, for each sample by itself; the second part of the result
+        says what they were and estimates the error. See docs/how-far.md for when that means something.
+        """
+        check_tolerance(tolerance, composes=self.composes, name=self.name)
+        scaling = self.scaling.to(u0.device)
+
+        def flow(state: Tensor, times: Tensor, rows: Tensor) -> Tensor:
+            return self.answer_directly(state, grid, times, params[rows], **chunks)
+
+        def distance(u: Tensor, reference: Tensor, rows: Tensor) -> Tensor:
+            return relative_distance(scaling.units(u0[rows], params[rows]), u, reference)
+
+        return compose_adaptively(flow, distance, u0, t, self.window, tolerance)
 
     def answer_directly(
         self,
@@ -239,6 +274,7 @@ class Surrogate:
         memory_limit: str | float | int | None = "2GB",
         precision: str = "fp16",
         layout: str | None = None,
+        tolerance: float | int | None = None,
     ) -> xarray.DataArray:
         """The trajectories from initial states `u0` at times `t`, labelled: (sample, t, x[, y[, z]], channel).
 
@@ -253,6 +289,8 @@ class Surrogate:
         precision: of what GPU kernels multiply, "fp16" or "bf16"; "tf32" and "fp32" are without them. A CPU computes in
             fp32, or in "bf16" if asked and able to: faster, and off by some thousandths.
         layout: the axes of a `u0` that has them in another order, by letters, as in `from_arrays`: "n c x".
+        tolerance: windows are halved where one and its two halves differ by more, relative to the field's norm. The
+            attributes of the answer then say how many there were and estimate the error.
         """
         warn_of_cut_gradients("predict", {"u0": u0, "t": t, **by_name(params), "x": x})
         question = read_question(self.problem, u0, t, params, x, self.provenance, layout, self.dtype)
@@ -262,9 +300,17 @@ class Surrogate:
         usual = points_in_flight(plain(self.model), self.device)
         frame = prod(question.u0.shape[1:-1])
         budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(states, grid, table))
-        u = self.answer(states, grid, times, table, points_per_chunk=budget, precision=precision).cpu()
+        chunks = {"points_per_chunk": budget, "precision": precision}
+        attributes: dict[str, Any] = {}
+        if tolerance is None:
+            u = self.answer(states, grid, times, table, **chunks).cpu()
+        else:
+            u, steps = self.answer_adaptively(states, grid, times, table, tolerance=tolerance, **chunks)
+            u, attributes = u.cpu(), steps.describe(self.provenance)
+            for doubt in steps.doubts(self.provenance):
+                warnings.warn(doubt, UserWarning, stacklevel=2)
         u[:, question.t == 0] = question.u0[:, None]
-        return label(u, question, self.problem)
+        return label(u, question, self.problem).assign_attrs(attributes)
 
     def check(self, question: Question) -> list[str]:
         """Refuse what has no answer; of the rest, a sentence for each way in which it is outside of training."""
