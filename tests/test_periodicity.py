@@ -11,7 +11,7 @@ from vcnef.data import from_arrays
 from vcnef.data import open as open_data
 from vcnef.data.source import check_alike
 from vcnef.evaluation.cost import has_solver
-from vcnef.evaluation.inputs import choose_judged
+from vcnef.evaluation.held_out import choose_judged
 from vcnef.explorer.workbench import find_equation
 from vcnef.pde import equation
 from vcnef.periodicity import of_points, per_axis, settle, spell_axes
@@ -129,7 +129,7 @@ def test_a_model_of_a_channel_tells_the_data_and_has_no_solver(tmp_path):
     assert find_equation(loaded) is None
     assert find_equation(Surrogate.build("vcnef", options, data, seed=0)) is not None
     # Files of plain arrays do not say it.
-    assert choose_judged(loaded, data, "test")[0].problem.periodic == CHANNEL
+    assert choose_judged(loaded, data, "test").data.problem.periodic == CHANNEL
     u0 = torch.as_tensor(u[:2, 0]).float()
     times = {"t": [0.5, 1.0], "params": {"eta": 0.1, "zeta": 0.1}}
     assert np.array_equal(loaded.predict(u0, **times).values, surrogate.predict(u0, **times).values)

@@ -38,7 +38,7 @@ def test_the_whole_road(vcnef, here):
         code, _, err = vcnef("report", "run", *told)
         assert code == 0, err
         page = (here / "run/report.html").read_text()
-        assert "vcnef evaluate run --data raw.npy --layout &#x27;n t c x&#x27;" in page
+        assert "vcnef evaluate run --data raw.npy --layout &#39;n t c x&#39;" in page
 
 
 def test_doubts_about_a_file_are_lines_of_the_command(vcnef, here):

@@ -60,7 +60,7 @@ def test_with_data_it_evaluates_and_draws(vcnef, place):
         assert f'alt="{words}' in text
     assert [each["resolution"] for each in metrics["solver"]] == [[8]]
     assert "The line is the classical solver on coarser grids" in text
-    assert "Benchmark of inference</h3><p>an abacus</p>" in text
+    assert "Benchmark of inference</h3>\n<p>an abacus</p>" in text
     assert len(headings(text)) == 11
     assert "vcnef train runs/a/config.yaml --data burgers.hdf5 --out runs/a-again" in text
     assert "vcnef evaluate runs/a --data burgers.hdf5 --time 3,5" in text
@@ -96,7 +96,7 @@ def test_several_runs_side_by_side(vcnef, place):
     text = (place / "report.html").read_text()
     assert "2 runs compared: vcnef on burgers" in text
     assert '<th scope="col">a</th><th scope="col">b &amp; c</th>' in text
-    assert "vcnef evaluate &#x27;runs/b &amp; c&#x27; --data burgers.hdf5 --data more.hdf5 --param nu=0.01" in text
+    assert "vcnef evaluate &#39;runs/b &amp; c&#39; --data burgers.hdf5 --data more.hdf5 --param nu=0.01" in text
     assert json.loads((place / "runs" / "b & c" / "metrics.json").read_text())["samples"] == 4
 
 

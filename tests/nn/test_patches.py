@@ -13,12 +13,12 @@ def test_a_periodic_field_is_continued_by_itself():
     x = cell_centres([(0.0, 1.0)], 10, dtype=torch.float64)
     field = torch.sin(2 * torch.pi * x).unsqueeze(0)
     longer = continue_grid(x.unsqueeze(0), (33,))
-    torch.testing.assert_close(continue_field(field, (33,), periodic=True), torch.sin(2 * torch.pi * longer))
+    torch.testing.assert_close(continue_field(field, (33,), (True,)), torch.sin(2 * torch.pi * longer))
 
 
 def test_a_field_that_is_not_periodic_is_continued_by_its_last_values():
     field = torch.arange(6.0).view(1, 2, 3, 1)
-    longer = continue_field(field, (4, 4), periodic=False)
+    longer = continue_field(field, (4, 4), (False, False))
     assert longer[0, :, :, 0].tolist() == [[0, 1, 2, 2], [3, 4, 5, 5], [3, 4, 5, 5], [3, 4, 5, 5]]
 
 

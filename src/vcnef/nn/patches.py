@@ -8,8 +8,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.periodicity import Periodic, per_axis
-
 
 def whole_sides(sides: tuple[int, ...], patches: tuple[int, ...]) -> tuple[int, ...]:
     """The next sides, none smaller, that patches of every size cover exactly."""
@@ -18,11 +16,10 @@ def whole_sides(sides: tuple[int, ...], patches: tuple[int, ...]) -> tuple[int, 
 
 
 def continue_field(
-    field: Float[Tensor, "b *x c"], sides: tuple[int, ...], periodic: Periodic
+    field: Float[Tensor, "b *x c"], sides: tuple[int, ...], closes: tuple[bool, ...]
 ) -> Float[Tensor, "b *y c"]:
-    """The field continued past its far edges to `sides`: along periodic axes from its other end, else by its last
+    """The field continued past its far edges to `sides`: from its other end along axes that close, else by its last
     values."""
-    closes = per_axis(periodic, len(sides))
     for axis, side in enumerate(sides, start=1):
         length = field.shape[axis]
         if side > length:
