@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,13 +33,12 @@ def spectral_derivative(q: Float[Tensor, " b *x"], axis: int, spacing: float, or
     return torch.fft.irfft(factor * torch.fft.rfft(q, dim=axis), n=n, dim=axis)
 
 
-@dataclass(frozen=True)
-class FiniteDifference:
-    """Centred differences of fourth order; at a wall one-sided ones of the same order. All live at the points."""
+class AtPoints(ABC):
+    """A way of taking derivatives at the points themselves, where fluxes live too."""
 
-    spacing: tuple[float, ...]
-    periodic: Periodic = True
-    """Along all axes together, or along each."""
+    @abstractmethod
+    def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
+        """∂ⁿq along an axis, of which the first one of space is 1."""
 
     def limits(self, q: Tensor, axis: int) -> tuple[Tensor, Tensor]:
         # A numerical flux between two equal states is the physical flux.
@@ -52,6 +52,15 @@ class FiniteDifference:
 
     def divergence(self, flux: Tensor, axis: int) -> Tensor:
         return self.derivative(flux, axis, 1)
+
+
+@dataclass(frozen=True)
+class FiniteDifference(AtPoints):
+    """Centred differences of fourth order; at a wall one-sided ones of the same order."""
+
+    spacing: tuple[float, ...]
+    periodic: Periodic = True
+    """Along all axes together, or along each."""
 
     def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
         half = (order - 1) // 2 + ACCURACY // 2

@@ -17,29 +17,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.pde.derivatives import FiniteDifference, spectral_derivative
+from vcnef.pde.derivatives import AtPoints, FiniteDifference, spectral_derivative
 from vcnef.pde.finite_volume import State, face_states, neighbour, outflow
 from vcnef.pde.riemann import GAMMA, hllc_flux, roe_flux, speed_squared, upwind_flux
 
 
 @dataclass(frozen=True)
-class Spectral:
-    """Derivatives of the trigonometric interpolant; fluxes live at the points."""
+class Spectral(AtPoints):
+    """Derivatives of the trigonometric interpolant."""
 
     spacing: tuple[float, ...]
-
-    def limits(self, q: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-        # A numerical flux between two equal states is the physical flux.
-        return q, q
-
-    def mean(self, q: Tensor, axis: int) -> Tensor:
-        return q
-
-    def slope(self, q: Tensor, axis: int) -> Tensor:
-        return self.derivative(q, axis, 1)
-
-    def divergence(self, flux: Tensor, axis: int) -> Tensor:
-        return self.slope(flux, axis)
 
     def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
         return spectral_derivative(q, axis, self.spacing[axis - 1], order)
