@@ -43,3 +43,17 @@ def spell_bytes(size: int | float) -> str:
     while size >= 999.5 and unit != "GB":
         size, unit = size / 1000, next(units)
     return f"{size:.3g} {unit}" if size < 999.5 else f"{size:,.0f} {unit}"
+
+
+def spell_speed_up(value: int | float, *, at_most: bool = False) -> str:
+    """12.3×, or at most 12.3×."""
+    return f"{'at most ' * at_most}{value:.3g}×"
+
+
+def spell_solves(solves: int | float | None, *, never: bool, at_least: bool = False) -> str:
+    """1,234, at least 1,234, or never."""
+    if never:
+        return "never"
+    if solves is None:
+        return "–"
+    return f"{'at least ' * at_least}{solves:,.0f}"

@@ -38,6 +38,9 @@ def evaluate(
     batch: Batch = 64,
     device: Device = None,
     solver: Annotated[bool, typer.Option(help="Time the classical solver beside the model.")] = True,
+    break_even: Annotated[
+        bool, typer.Option("--break-even", help="Time the solver at the model's error, on coarser grids.")
+    ] = False,
 ) -> None:
     """Judge a trained model on what it has not seen: all metrics, super-resolution, parameter values, time and memory.
 
@@ -73,7 +76,15 @@ def evaluate(
     begun = clock.monotonic()
     with plain_warnings(), progress() as report:
         found = judge(
-            surrogate, opened, **finer, tolerance=tolerance, split=split, batch=batch, solver=solver, progress=report
+            surrogate,
+            opened,
+            **finer,
+            tolerance=tolerance,
+            split=split,
+            batch=batch,
+            solver=solver,
+            break_even=break_even,
+            progress=report,
         )
     show(found)
     record = {"data": [str(each) for each in files], **found.to_dict()}

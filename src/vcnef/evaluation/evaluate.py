@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vcnef.evaluation.adaptive import AdaptiveAnswers
 from vcnef.evaluation.baselines import Baselines, mean_of_training
+from vcnef.evaluation.break_even import measure_break_even
 from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
 from vcnef.evaluation.held_out import Judged, choose_judged
@@ -49,6 +50,7 @@ def evaluate(
     batch: int = 64,
     device: torch.device | str | None = None,
     solver: bool = True,
+    break_even: bool = False,
     name: str | None = None,
     progress: Report | None = None,
 ) -> Evaluation:
@@ -61,7 +63,8 @@ def evaluate(
     included) at which the same trajectories are predicted and judged. The data must then be opened at full
     resolution. Both keep the horizon of training. `horizon` goes on to so many of them, as far as the data do. With
     `tolerance` windows are of adaptive lengths, as in `predict`; a note says how many there were. With `solver`, the
-    classical solver of a known equation is timed beside the model, on the same device and trajectories.
+    classical solver of a known equation is timed beside the model, on the same device and trajectories. `break_even`
+    runs it on coarser grids too: how fast it is at the model's error, and after how many solves the model is cheaper.
 
     In place of a surrogate, the run that `fit` returned, the folder of a run or model, or the name of a packaged model
     will do; and so will any `nn.Module` or function (u0, t, params) -> u, or (u0, grid, t, params) -> u, in the units
@@ -77,6 +80,12 @@ def evaluate(
     about_windows = [] if tolerance is None else answering.notes()
     results, notes = _results(answering, judged, params, plan, judges, device, solver, progress)
     notes += about_windows
+    paid = None
+    if break_even:
+        base = results[plan.base]
+        costs = {"nrmse": base.value("nrmse"), "seconds": base.cost.seconds}
+        paid, more = measure_break_even(surrogate, judged, plan.base, **costs, device=device)
+        notes += more
     several = _groups(groups, judges[plan.base]) if judged.problem.parameters else ()
     if len(several) > 1 and surrogate.problem.ranges and not surrogate.provenance.get("parameter_values"):
         notes.append("The model does not list the values it was trained on; those in its range count as seen.")
@@ -94,6 +103,7 @@ def evaluate(
         horizon=surrogate.horizon,
         parameters=several,
         baselines=beside.errors(),
+        break_even=paid,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
         notes=tuple(dict.fromkeys([*differences(surrogate, judged), *notes])),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
+from vcnef.evaluation.break_even import BreakEven
 from vcnef.evaluation.cost import Cost
 from vcnef.evaluation.tables import Section, lines, sections
 
@@ -74,6 +75,8 @@ class Evaluation:
     parameters: tuple[Group, ...] = ()
     baselines: Mapping[str, float] = field(default_factory=dict)
     """nRMSE without a model: "persistence", the initial state repeated, and "mean", that of the training split."""
+    break_even: BreakEven | None = None
+    """The solver at equal error, where that was asked for."""
     nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
     """Of each trajectory, at the resolution and times of training; NaN where all targets are zero."""
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -83,7 +86,10 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, lists and names; null stands for what is not finite or undefined, and a note says so."""
-        return plain(asdict(self))
+        record = plain(asdict(self))
+        if self.break_even is not None:
+            record["break_even"] |= {"speed_up": self.break_even.speed_up, "never": self.break_even.solves == inf}
+        return record
 
     def sections(self) -> list[Section]:
         """Titled tables of text."""

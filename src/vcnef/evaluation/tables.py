@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite, isnan
+from math import ceil, inf, isfinite, isnan
 from typing import Any
 
 from vcnef.grid import spell_sides
-from vcnef.spelling import BASELINES, TITLES, spell_error, spell_memory, spell_seconds, spell_values
+from vcnef.spelling import (
+    BASELINES,
+    TITLES,
+    spell_error,
+    spell_memory,
+    spell_seconds,
+    spell_solves,
+    spell_speed_up,
+    spell_values,
+)
 
 SHORT = ("nrmse", "brmse", "relative_l2")
 """Metrics in tables with many rows; change is that of the first."""
@@ -42,7 +51,23 @@ def sections(evaluation: Any) -> list[Section]:
         found.append(_parameters(evaluation))
     if base.cost is not None:
         found.append(_cost([base, *(each for each in evaluation.space if each.resolution != base.resolution)]))
+    if evaluation.break_even is not None:
+        found.append(_break_even(evaluation.break_even, evaluation.device))
     return found
+
+
+def _break_even(paid: Any, device: str) -> Section:
+    """The solver at the model's error, and when the model has paid off."""
+    solver = f"{'at most ' * paid.at_most}{spell_seconds(paid.solver_seconds)}"
+    rows = [
+        ("model, per trajectory", spell_seconds(paid.seconds)),
+        ("solver at the same error", solver),
+        ("speed at the same error", spell_speed_up(paid.speed_up, at_most=paid.at_most)),
+        ("cheaper after so many solves", spell_solves(paid.solves, never=paid.solves == inf, at_least=paid.at_most)),
+    ]
+    if paid.invested is not None:
+        rows.append(("invested in training and its data", spell_seconds(paid.invested)))
+    return Section(f"Break-even on {device}", ("", "value"), tuple(rows))
 
 
 def _baselines(errors: Mapping[str, float]) -> Section:

@@ -9,7 +9,7 @@ from vcnef.report import drawings, numbers
 from vcnef.report.blocks import Block, Cell, Figure, Heading, Items, Listing, Paragraph, Table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
 from vcnef.report.record import Picture, RunRecord, dig
-from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_values
+from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_solves, spell_speed_up, spell_values
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -31,12 +31,30 @@ def key_numbers(runs: Runs) -> list[Block]:
     solver = [run.found("result", "cost", "solver_seconds") for run in runs]
     rows.append(["time per trajectory", *row_of(own, spell_seconds, best=fastest)])
     rows.append(["solver's time per trajectory", *row_of(solver, spell_seconds, best=None)])
+    rows += _break_even(runs)
     rows.append(["weights", *row_of([run.weights for run in runs], numbers.count)])
     rows.append(["minutes of training", *row_of([run.minutes for run in runs], numbers.short)])
 
     blocks: list[Block] = [_not_judged(run) for run in runs if not run.metrics]
     blocks.append(Table("Key numbers", ["", *(run.name for run in runs)], rows))
     return blocks + _about_marks(runs) + _all_metrics(runs)
+
+
+def _break_even(runs: Runs) -> list[list[Cell | str]]:
+    """Show the solver at equal error, where a run was judged with it."""
+    found = [run.found("break_even") for run in runs]
+    if not any(found):
+        return []
+    speed: list[Cell | str] = ["speed at the solver's equal error"]
+    solves: list[Cell | str] = ["solves until it has paid off"]
+    for each in found:
+        if not each:
+            speed.append(NONE)
+            solves.append(NONE)
+            continue
+        speed.append(spell_speed_up(each["speed_up"], at_most=each["at_most"]))
+        solves.append(spell_solves(each["solves"], never=each["never"], at_least=each["at_most"]))
+    return [speed, solves]
 
 
 def _not_judged(run: RunRecord) -> Paragraph:

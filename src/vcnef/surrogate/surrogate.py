@@ -119,7 +119,8 @@ class Surrogate:
             _check_equal_steps(name, train.t)
         made = {name: train.attributes[name] for name in MADE_WITH if name in train.attributes}
         provenance = {
-            "train": describe(train), "resolution": resolution, "grid": arrangement(train.grid),
+            "train": describe(train), "trajectories": len(train),
+            "resolution": resolution, "grid": arrangement(train.grid),
             "horizon": horizon_of(train.t), "field_ranges": field_ranges(train),
             "split_in_order": train.split_in_order,
             **({"generated": made} if made else {}),

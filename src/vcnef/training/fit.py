@@ -129,7 +129,12 @@ def _judge(job: Job, epoch: int, clock: Clock) -> Record:
         # Where no score is ever finite, the last model is the one that is kept.
         if score < state.best or (clock.over(state.step) and state.best == inf):
             state.keep_best(score)
-            job.surrogate.provenance |= {"epoch": epoch + 1, "step": state.step, "valid_nrmse": _finite(score)}
+            job.surrogate.provenance |= {
+                "epoch": epoch + 1,
+                "step": state.step,
+                "valid_nrmse": _finite(score),
+                "training_seconds": round(clock.elapsed, 1),
+            }
             job.folder.save_model(job.surrogate)
     return {"valid_nrmse": score} if due and job.valid else {}
 
