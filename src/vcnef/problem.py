@@ -35,6 +35,8 @@ class Problem:
     """Smallest and largest value of each parameter that the data hold; what a surrogate was trained on."""
     units: Mapping[str, str] = field(default_factory=dict)
     """Unit of a channel, a parameter, or of "t" and "x", where known."""
+    varying: tuple[str, ...] = ()
+    """Parameters whose values change with time within a trajectory."""
 
     def __post_init__(self) -> None:
         if not self.channels:
@@ -57,6 +59,13 @@ class Problem:
         unknown = set(self.ranges) - set(self.parameters)
         if unknown:
             raise ValueError(f"Problem {self.name!r} has ranges for {sorted(unknown)}, not among {self.parameters}.")
+        if unknown := set(self.varying) - set(self.parameters):
+            raise ValueError(f"Problem {self.name!r} has varying {sorted(unknown)}, not among {self.parameters}.")
+
+    @property
+    def varying_columns(self) -> tuple[int, ...]:
+        """Their numbers among all parameters."""
+        return tuple(self.parameters.index(name) for name in self.varying)
 
     @property
     def ndim(self) -> int:
@@ -70,7 +79,7 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; `from_dict` is its inverse."""
-        return {
+        described = {
             "name": self.name,
             "channels": list(self.channels),
             "parameters": list(self.parameters),
@@ -79,6 +88,7 @@ class Problem:
             "ranges": {name: list(pair) for name, pair in self.ranges.items()},
             "units": dict(self.units),
         }
+        return described | ({"varying": list(self.varying)} if self.varying else {})
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Problem:
@@ -88,6 +98,7 @@ class Problem:
         values = dict(description)
         values["channels"] = tuple(values["channels"])
         values["parameters"] = tuple(values.get("parameters", ()))
+        values["varying"] = tuple(values.get("varying", ()))
         values["domain"] = tuple((float(low), float(high)) for low, high in values["domain"])
         values["periodic"] = settle(values.get("periodic", True), len(values["domain"]))
         values["ranges"] = {name: (float(low), float(high)) for name, (low, high) in values.get("ranges", {}).items()}

@@ -27,7 +27,7 @@ from vcnef.data.instance import hide_truth, pick_instance
 from vcnef.data.precision import short
 from vcnef.data.sets import Sets, make_sets
 from vcnef.data.vouching import examine
-from vcnef.data.windows import Window, choose_window
+from vcnef.data.windows import Window, choose_window, departures
 from vcnef.grid import is_scattered
 from vcnef.models.registry import option_names
 from vcnef.packaged import locate
@@ -48,6 +48,8 @@ FEWEST_TOKENS = 8
 """Along each axis, where patches are chosen."""
 VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
 """All frames and points. Data in memory are taken so: the strides of a preset are meant for files."""
+STRAIGHT = 0.1
+"""How far parameters may depart from a straight line within a window, as a part of their spread."""
 FEW = 100
 """Up to so many different values of the parameters are listed in a model's folder."""
 RUN_CONFIG = "config.yaml"
@@ -157,12 +159,13 @@ def train(
     conserved = _conserved(config, training)
     surrogate = Surrogate.build(
         config.model.name, config.model.options, training, conserve=conserved.channels,
-        log=section.log, normalise=section.normalise,
-        own_time=section.own_time, thinning=config.thinning(), window=window and window.length, seed=recipe.seed,
+        log=section.log, normalise=section.normalise, own_time=section.own_time, thinning=config.thinning(),
+        window=window and window.length, explicit_time=section.explicit_time, seed=recipe.seed,
     )  # fmt: skip
     if window:
         surrogate.provenance["window"] = {"frames": window.frames, "why": window.why}
         log.info("Windows of %g: %s.", window.length, window.why)
+        _doubt_records(training, window)
     if section.conserve:
         surrogate.provenance["conserved"] = {"channels": list(conserved.channels), "why": conserved.why}
     _check_instance(surrogate, config)
@@ -348,6 +351,18 @@ def _check_window(window: Window | None, config: Config) -> None:
         )
 
 
+def _doubt_records(training: Data, window: Window) -> None:
+    """Say where parameters that change with time do so within windows, of which the network sees both ends alone."""
+    for name, share in departures(training, window.frames).items():
+        if share > STRAIGHT and is_first_process():
+            warnings.warn(
+                f"Within a window of {window.frames} frames {name} departs from a straight line by {share:.0%} of its "
+                "spread, and the network sees its values at both ends alone. Set window to a shorter time.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
 def _check_objective(objective: Any, config: Config, given: Mapping[str, Any] | None = None) -> None:
     """Whether an objective can be called, and means something with these settings."""
     if objective is None:
@@ -409,7 +424,8 @@ def _check_points(surrogate: Surrogate, data: Data) -> None:
 def _provenance(data: Data, config: Config) -> dict[str, Any]:
     """Where a surrogate is at home, for its evaluation: times, share of validation and, if few, parameters."""
     instance = config.data.instance
-    values = data.params.unique(dim=0).tolist() if data.params.shape[1] else []
+    listable = data.problem.parameters and not data.problem.varying
+    values = data.params.unique(dim=0).tolist() if listable else []
     listed = {"parameter_values": [list(map(short, row)) for row in values]} if values else {}
     return {
         "times": list(map(short, data.t.tolist())),

@@ -200,7 +200,7 @@ def test_any_array_is_read_or_refused_in_a_sentence(tmp_path, suffix, array):
         ("time", (4,), "Did you mean 't'? Rename it, or leave it out."),
         ("grid", (8, 1), "Did you mean 'x'? Rename it"),
         ("paramz", (4, 2), "Did you mean 'params'"),
-        ("forcing", (4, 5, 8), " and no parameter, one number or 4. Rename it, or leave it out."),
+        ("forcing", (4, 5, 8), " and no parameter, one number, 4 or (4, 5). Rename it, or leave it out."),
     ],
 )
 def test_arrays_of_an_npz_that_are_not_understood(tmp_path, name, shape, message):

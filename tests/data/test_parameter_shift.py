@@ -19,8 +19,8 @@ DRAWN = {
 
 
 def shifts(judged, trained, given=False):
-    columns = [torch.as_tensor(np.asarray(each, dtype=np.float32))[:, None] for each in (judged, trained)]
-    return list(describe_shifts("test", ("nu",), *columns, given=given))
+    columns = [{"nu": torch.as_tensor(np.asarray(each, dtype=np.float32)).double()} for each in (judged, trained)]
+    return list(describe_shifts("test", *columns, given=given))
 
 
 @pytest.mark.parametrize("samples", [3, 10, 40, 300])

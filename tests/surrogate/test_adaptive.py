@@ -21,9 +21,9 @@ class Flow:
     def __init__(self, off=0.0):
         self.off, self.asked = off, []
 
-    def __call__(self, u, t, rows=None):
+    def __call__(self, u, t, place=None):
         self.asked.append(t[:, -1].tolist() if t.ndim == 2 else [float(t[-1])])
-        off = self.off if isinstance(self.off, float) or rows is None else self.off[rows, None]
+        off = self.off[place.rows, None] if isinstance(self.off, torch.Tensor) else self.off
         factor = torch.exp(-t) + off * t**3
         return u[:, None] * (factor[:, :, None, None] if t.ndim == 2 else factor[:, None, None])
 
@@ -82,7 +82,7 @@ def test_windows_lengthen_again_up_to_the_trained_one(u0):
     class Hard(Flow):
         """Wrong in the first window only."""
 
-        def __call__(self, u, t, rows=None):
+        def __call__(self, u, t, place=None):
             self.off = 1.0 if float(u[0, 0, 0]) > 0.8 * float(start[0, 0, 0]) else 0.0
             return super().__call__(u, t)
 

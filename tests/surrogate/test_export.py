@@ -71,6 +71,20 @@ np.testing.assert_allclose(program(u0, t, params).numpy(), expected, rtol=1e-4, 
 session = onnxruntime.InferenceSession("composed.onnx", providers=["CPUExecutionProvider"])
 (found,) = session.run(None, {"u0": u0.numpy(), "t": t.numpy(), "params": params.numpy()})
 np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+# Where windows are told when they begin, that is an input; here without parameters.
+forced = vcnef.from_arrays(wavy.u.numpy(), t=wavy.t.numpy())
+told = Surrogate.build("vcnef", {**tiny, "patches": (4,)}, forced, window=0.2, explicit_time=True)
+start = torch.tensor([0.1, 0.0])
+expected = told.predict(u0, t, start=start).values
+assert np.abs(expected - told.predict(u0, t).values).max() > 1e-4
+for name in ("told.pt2", "told.onnx"):
+    assert told.export(name) < 1e-5, name
+program = torch.export.load("told.pt2").module()
+np.testing.assert_allclose(program(u0, t, start).numpy(), expected, rtol=1e-4, atol=1e-5)
+session = onnxruntime.InferenceSession("told.onnx", providers=["CPUExecutionProvider"])
+(found,) = session.run(None, {"u0": u0.numpy(), "t": t.numpy(), "start": start.numpy()})
+np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 """
 
 

@@ -85,7 +85,7 @@ def test_an_answer_depends_on_no_time_but_its_own(make_surrogate, make_data):
 
 
 def test_a_time_just_behind_a_window_has_its_derivative():
-    def flow(u, t):
+    def flow(u, t, begin):
         return u[:, None] * torch.exp(-t)[:, None, None]
 
     t = torch.tensor([1.0 + 4e-6, 2.0], requires_grad=True)

@@ -26,7 +26,7 @@ MORE_FOR_PATCHES = 4
 @torch.no_grad()
 def predict(
     model: TrajectoryModel,
-    u0: Float[Tensor, "b *x c"],
+    u0: Float[Tensor, "b *x i"],
     grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
     t: Float[Tensor, " t"] | Float[Tensor, "b t"],
     params: Float[Tensor, "b p"] | None = None,
@@ -47,7 +47,7 @@ def predict(
     """
     check_shapes(model, u0, grid, t, params)
     check_finite(u0=u0, grid=grid, t=t, params=params)
-    shape = len(u0), t.shape[-1], *u0.shape[1:]
+    shape = len(u0), t.shape[-1], *u0.shape[1:-1], model.channels
     if not prod(shape):
         return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
     budget = points_in_flight(model, u0.device) if points_per_chunk is None else points_per_chunk

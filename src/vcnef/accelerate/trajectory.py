@@ -58,8 +58,8 @@ class FastLatent(NamedTuple):
     `asked` is the initial state as it was given; `u0` that on the grids that are computed, interleaved ones apart.
     """
 
-    asked: Float[Tensor, "_ *y c"]
-    u0: Float[Tensor, "b *x c"]
+    asked: Float[Tensor, "_ *y i"]
+    u0: Float[Tensor, "b *x i"]
     params: Float[Tensor, "b p"] | None
     first: Any
     x: Float[Tensor, "b_or_1 *x f"]
@@ -78,7 +78,7 @@ class FastVCNeF:
 
     def forward(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *x i"],
         grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
         params: Float[Tensor, "b p"] | None = None,

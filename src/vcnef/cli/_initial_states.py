@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -19,7 +19,14 @@ STATE_KEYS = ("u0", "u")
 """Names under which a file may hold the states as one array."""
 ONLY_THE_FIRST = 2**31
 """A time stride that no trajectory is as long as."""
-Names = tuple[str, ...]
+
+
+class Wanted(NamedTuple):
+    """The parameters that are told, how many frames an answer begins with, and the axes of arrays, if they are told."""
+
+    told: tuple[str, ...]
+    frames: int
+    layout: str | None
 
 
 @dataclass
@@ -29,14 +36,17 @@ class InitialStates:
     u0: Any
     x: Any = None
     params: dict[str, Any] = field(default_factory=dict)
+    start: float | None = None
+    """The time of the first frame, or of the last one of a history, where a file says it."""
     layout: str | None = None
     """Of u0, where somebody said it."""
 
 
 def read_initial_states(
-    path: Path, problem: Problem, told: Mapping[str, Any], layout: str | None = None
+    path: Path, problem: Problem, told: Mapping[str, Any], layout: str | None = None, frames: int = 1
 ) -> InitialStates:
-    """What a file says of initial states, of trajectories the first frame; parameters that are told replace its own.
+    """What a file says of initial states, of trajectories the first frame, or so many; parameters that are told replace
+    its own.
 
     `layout` names the axes of arrays that have them in another order, with or without times.
     """
@@ -46,28 +56,29 @@ def read_initial_states(
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}. Convert it.")
     if layout is not None:
         read_layout(layout, needed=("x",))
-    states = READERS[path.suffix](path, problem, tuple(told), layout)
+    states = READERS[path.suffix](path, problem, Wanted(tuple(told), frames, layout))
     states.params |= told
     if layout is not None:
-        states.layout = spell_layout(usual_layout(states.u0.ndim - 2, times=False))
+        remembered = frames > 1 and "t" in read_layout(layout, needed=("x",))
+        states.layout = spell_layout(usual_layout(states.u0.ndim - 2 - remembered, times=remembered))
     return states
 
 
-def _read_npy(path: Path, problem: Problem, told: Names, layout: str | None) -> InitialStates:
+def _read_npy(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with speaking_of(path):
         u = np.load(path, mmap_mode="r", allow_pickle=False)
-        return InitialStates(_first_frame(u, problem.ndim, layout, {}))
+        return InitialStates(_first_frames(u, problem.ndim, wanted, {}))
 
 
-def _read_npz(path: Path, problem: Problem, told: Names, layout: str | None) -> InitialStates:
+def _read_npz(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
         if "u" in arrays and "problem" in arrays:
-            _refuse_layout(layout)
-            return _read_trajectories(path, problem, told)
-        return _from_arrays({name: arrays[name] for name in arrays}, problem, layout)
+            _refuse_layout(wanted.layout)
+            return _read_trajectories(path, problem, wanted)
+        return _from_arrays({name: arrays[name] for name in arrays}, problem, wanted)
 
 
-def _read_hdf5(path: Path, problem: Problem, told: Names, layout: str | None) -> InitialStates:
+def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with speaking_of(path), h5py.File(path, "r") as file:
         trajectories = "t-coordinate" in file
         if not trajectories:
@@ -75,32 +86,46 @@ def _read_hdf5(path: Path, problem: Problem, told: Names, layout: str | None) ->
             arrays = {name: each for name, each in file.items() if hasattr(each, "shape")}
             told_by_file = (*problem.parameters, "channels", *SPACE, "t")
             noted = {name: np.asarray(file.attrs[name]) for name in told_by_file if name in file.attrs}
-            return _from_arrays(arrays | noted, problem, layout)
-        _refuse_layout(layout)
-    return _read_trajectories(path, problem, told)
+            return _from_arrays(arrays | noted, problem, wanted)
+        _refuse_layout(wanted.layout)
+    return _read_trajectories(path, problem, wanted)
 
 
-def _read_netcdf(path: Path, problem: Problem, told: Names, layout: str | None) -> InitialStates:
+def _read_netcdf(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with reading_netcdf(path) as dataset:
-        _refuse_layout(layout)
+        _refuse_layout(wanted.layout)
         states = dataset.load()
+    start = None
     for name in ("t", "time"):
-        states = states.isel({name: 0}, drop=True) if name in states.dims else states
-    params = {name: states[name].values for name in problem.parameters if name in states.variables}
-    return InitialStates(states, None, params)
+        if name not in states.dims:
+            continue
+        last = min(wanted.frames, states.sizes[name]) - 1
+        start = float(states[name][last]) if name in states.coords else None
+        states = states.isel({name: slice(last + 1)}) if wanted.frames > 1 else states.isel({name: 0}, drop=True)
+    # Of what changes with time, the value at the first frame says too little.
+    stay = [name for name in problem.parameters if name not in problem.varying]
+    params = {name: states[name].values for name in stay if name in states.variables}
+    return InitialStates(states, None, params, start)
 
 
-def _read_trajectories(path: Path, problem: Problem, told: Names) -> InitialStates:
+def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     # Of what is told any number will do here, so that the file need not say it; of its sides the model knows.
-    given = {"params": dict.fromkeys(told, 0.0), "periodic": all(problem.closes)}
-    data = open_data(path, time_stride=ONLY_THE_FIRST, stream=False, **given)
+    given = {"params": dict.fromkeys(wanted.told, 0.0), "periodic": all(problem.closes)}
+    stride = ONLY_THE_FIRST if wanted.frames == 1 else 1
+    data = open_data(path, time_stride=stride, stream=False, **given)
     _check_channels(path, data.problem.channels, problem)
     names = data.problem.parameters
-    params = {name: data.params[:, names.index(name)].numpy() for name in problem.parameters if name in names}
-    return InitialStates(data.u[:, 0].numpy(), data.grid.numpy(), params)
+    stay = [name for name in problem.parameters if name in names and name not in data.problem.varying]
+    table = data.params[:, 0] if data.problem.varying else data.params
+    params = {name: table[:, names.index(name)].numpy() for name in stay}
+    if wanted.frames > 1:
+        # With labels, by which their times are compared with those of training.
+        begin = data.to_xarray().isel(t=slice(wanted.frames))
+        return InitialStates(begin, None, params, float(begin["t"][-1]))
+    return InitialStates(data.u[:, 0].numpy(), data.grid.numpy(), params, float(data.t[0]))
 
 
-def _from_arrays(arrays: Mapping[str, Any], problem: Problem, layout: str | None) -> InitialStates:
+def _from_arrays(arrays: Mapping[str, Any], problem: Problem, wanted: Wanted) -> InitialStates:
     """States as one array, as the only array, or as one array for each channel."""
     key = next((key for key in STATE_KEYS if key in arrays), None)
     others = [name for name in arrays if name not in ("t", *SPACE, "channels", *problem.parameters)]
@@ -108,29 +133,41 @@ def _from_arrays(arrays: Mapping[str, Any], problem: Problem, layout: str | None
         key = others[0]
     x = points_in({name: np.asarray(arrays[name]) for name in SPACE if name in arrays})
     ndim = problem.ndim if x is None or isinstance(x, tuple) or np.ndim(x) == 1 else np.ndim(x) - 1
+    start = None
     if key is not None:
-        u0 = _in_order(_first_frame(arrays[key], ndim, layout, arrays), arrays, problem)
+        if "t" in arrays and _has_times(arrays[key], ndim, wanted, arrays):
+            start = float(np.ravel(arrays["t"])[: wanted.frames][-1])
+        u0 = _in_order(_first_frames(arrays[key], ndim, wanted, arrays), arrays, problem)
     elif all(channel in arrays for channel in problem.channels):
         u0 = np.stack([arrays[channel] for channel in problem.channels], axis=-1)
     else:
-        wanted = " or ".join(["u0", ", ".join(problem.channels)])
-        raise ValueError(f"has neither {wanted}; it holds {sorted(arrays)[:8]}")
+        expected = " or ".join(["u0", ", ".join(problem.channels)])
+        raise ValueError(f"has neither {expected}; it holds {sorted(arrays)[:8]}")
     params = {name: np.asarray(arrays[name]) for name in problem.parameters if name in arrays}
-    return InitialStates(u0, x, params)
+    return InitialStates(u0, x, params, start)
 
 
-def _first_frame(array: Any, ndim: int, layout: str | None, arrays: Mapping[str, Any]) -> np.ndarray:
-    """Of trajectories [b t *x c] the first frame; states stay as they are."""
-    if layout is not None:
-        letters = read_layout(layout, needed=("x",))
+def _has_times(array: Any, ndim: int, wanted: Wanted, arrays: Mapping[str, Any]) -> bool:
+    """Whether an array holds trajectories [b t *x c], or [b t *x] of the only channel, and not states."""
+    if wanted.layout is not None:
+        return "t" in read_layout(wanted.layout, needed=("x",))
+    return array.ndim == ndim + 3 or (array.ndim == ndim + 2 and {"t", "x"} <= arrays.keys())
+
+
+def _first_frames(array: Any, ndim: int, wanted: Wanted, arrays: Mapping[str, Any]) -> np.ndarray:
+    """Of trajectories [b t *x c] the first frame, or so many; states stay as they are."""
+    taken = 0 if wanted.frames == 1 else slice(wanted.frames)
+    if wanted.layout is not None:
+        letters = read_layout(wanted.layout, needed=("x",))
         arranged = arrange(array, letters)
-        return np.asarray(arranged[:, 0] if "t" in letters else arranged)
-    beside = {name: np.asarray(arrays[name]) for name in ("t", *SPACE) if name in arrays}
-    if array.ndim != ndim + 3 and not (array.ndim == ndim + 2 and {"t", "x"} <= beside.keys()):
+        return np.asarray(arranged[:, taken] if "t" in letters else arranged)
+    if not _has_times(array, ndim, wanted, arrays):
         return np.asarray(array)
+    beside = {name: np.asarray(arrays[name]) for name in ("t", *SPACE) if name in arrays}
     # Axes in another order are refused, or the first points would be taken for the first times.
     letters = layout_of(array, None, beside)
-    return np.asarray(array[:, 0]) if "c" in letters else np.asarray(array[:, 0])[..., None]
+    frames = np.asarray(array[:, taken])
+    return frames if "c" in letters else frames[..., None]
 
 
 def _in_order(u0: np.ndarray, arrays: Mapping[str, Any], problem: Problem) -> np.ndarray:
@@ -159,7 +196,7 @@ def _check_channels(path: Path, got: tuple[str, ...], problem: Problem) -> None:
         )
 
 
-READERS: dict[str, Callable[[Path, Problem, Names, str | None], InitialStates]] = {
+READERS: dict[str, Callable[[Path, Problem, Wanted], InitialStates]] = {
     ".nc": _read_netcdf,
     ".npy": _read_npy,
     ".npz": _read_npz,

@@ -73,16 +73,17 @@ def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> No
     import torch
 
     from vcnef.data import Trajectories
+    from vcnef.data.arrays import make_params, varying_among
 
     # A copy of its own, of the precision that data have.
     lines = [torch.from_numpy(np.array(u[axis].values, dtype="f4")) for axis in SPACE[: problem.ndim]]
     scattered = POINT in u.dims
     grid = torch.stack(lines if scattered else torch.meshgrid(*lines, indexing="ij"), dim=-1)
-    columns = [np.asarray(u[name].values) for name in problem.parameters]
-    params = torch.from_numpy(np.stack(columns, axis=1)) if columns else torch.zeros(len(u), 0)
+    columns = {name: u[name].values for name in problem.parameters}
+    _, params = make_params(columns, len(u), u.sizes[TIME])
     t = torch.from_numpy(np.array(u[TIME].values, dtype="f4"))
-    data = Trajectories(torch.from_numpy(u.values), t, grid, params, replace(problem, ranges={}))
-    SAVERS[path.suffix](data, path)
+    problem = replace(problem, ranges={}, varying=varying_among(columns))
+    SAVERS[path.suffix](Trajectories(torch.from_numpy(u.values), t, grid, params, problem), path)
 
 
 WRITERS: dict[str, Callable[[Path, xarray.DataArray, Problem], None]] = {

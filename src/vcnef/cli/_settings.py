@@ -33,7 +33,7 @@ def share_out(settings: Mapping[str, Any], *known: Mapping[str, Any], what: str)
     return [{name: value for name, value in settings.items() if name in group} for group in known]
 
 
-def parse_times(text: str) -> list[float]:
+def parse_times(text: str, option: str = "--times") -> list[float]:
     """`0:2:201`, from 0 to 2 in 201 times, or a list `0,0.1,0.5`."""
     try:
         if ":" not in text:
@@ -43,7 +43,7 @@ def parse_times(text: str) -> list[float]:
         return [float(first) + k * gap for k in range(int(count))]
     except (ValueError, ZeroDivisionError):
         raise ValueError(
-            f"--times {text} is not understood; write first:last:count, e.g. 0:2:201, or 0,0.5,2."
+            f"{option} {text} is not understood; write first:last:count, e.g. 0:2:201, or 0,0.5,2."
         ) from None
 
 

@@ -27,6 +27,14 @@ def predict(
         typer.Option(help="A parameter of the equation: nu=0.002, or one value per initial state: nu=0.001,0.002."),
     ] = None,
     layout: Layout = None,
+    param_times: Annotated[
+        str | None,
+        typer.Option(help="Times since the initial state at which --param lists values that change with time."),
+    ] = None,
+    start: Annotated[
+        float | None,
+        typer.Option(help="Of a model trained with explicit_time: when the initial states are, on the data's clock."),
+    ] = None,
     memory: Annotated[str, typer.Option(help="Memory for what is computed at once.")] = "2GB",
     device: Device = None,
     precision: Annotated[
@@ -46,17 +54,20 @@ def predict(
     from vcnef.surrogate.points import are_scattered
 
     instants, given = parse_times(times), parse_settings(param or [], "--param")
+    listed_at = None if param_times is None else parse_times(param_times, "--param-times")
     check_writable(out, instants)
     check_apart(out, "--out", "prediction", input=[input_path])
     surrogate = load_surrogate(run, device)
-    states = read_initial_states(input_path, surrogate.problem, given, layout)
+    states = read_initial_states(input_path, surrogate.problem, given, layout, surrogate.history)
     check_params(surrogate.problem, states.params)
     check_points(out, are_scattered(states.x, surrogate.problem.ndim))
+    if start is None and surrogate.scaling.explicit_time is not None:
+        start = states.start
     begun = time.monotonic()
     with plain_warnings():
         u = surrogate.predict(
             states.u0, instants, states.params or None, states.x, memory, precision,
-            layout=states.layout, tolerance=tolerance,
+            layout=states.layout, tolerance=tolerance, params_t=listed_at, start=start,
         )  # fmt: skip
     if broken := count_broken(u.values):
         typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)

@@ -117,7 +117,8 @@ class Config(Section):
         """The frames of a step; those of windows, where the data have made some."""
         if window is None:
             return self.data.queries()
-        return Queries(window=window.frames, pushes=self.data.pushes, chain=self.data.chain)
+        history = self.model.options.get("history", 1)
+        return Queries(window=window.frames, pushes=self.data.pushes, chain=self.data.chain, history=history)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         found = self.data.read_symmetries()

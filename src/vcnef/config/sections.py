@@ -91,6 +91,9 @@ class DataSection(Section):
     frame is the start of one in training. "direct" is the whole horizon at once, and "auto" chooses."""
     pushes: int = 1
     """Through how many windows at most a state may have come from the model itself before it is trained on."""
+    explicit_time: bool = False
+    """The equation itself depends on the time, as with a forcing that is switched on: a window is told when it begins.
+    A direct answer always begins with the first frame, and needs it not."""
     chain: int = 1
     """So many windows in a row are learnt from in the last two fifths of a run, and gradients pass through them; with
     unroll: push_forward, so many steps."""
@@ -140,6 +143,11 @@ class DataSection(Section):
             raise ValueError(
                 f"window is {self.window}, but {', '.join(given)} is about whole trajectories. Leave it out, or set "
                 "window to direct."
+            )
+        if self.explicit_time and self.window == "direct":
+            raise ValueError(
+                "explicit_time is true, but window is direct: such an answer begins with the first frame, and knows "
+                "all times from that. Set window, or leave explicit_time out."
             )
         if self.log and not self.normalise:
             raise ValueError(

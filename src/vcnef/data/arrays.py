@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.layout import EXAMPLES, arrange, choose_layout, lengths_of
@@ -44,9 +45,10 @@ def from_arrays(
     times, channels and x; one sample, or one channel, needs no axis. `t`: times, by default equally spaced from 0
     to 1. `x`: the coordinates along the axis, a sequence of them for several axes, or a whole grid `[*x D]` (with
     one space axis and D > 1: scattered points); by default the cell centres of the unit box. `params`: per name one
-    value, or one per sample. A labelled array or dataset brings its own coordinates and parameters. An equation's
-    `name` ("burgers", ...; by default "custom") says which symmetries hold. `periodic` is True by default; where some
-    axes close and others end, one value for each, as (True, False), or some by name, as {"y": False}.
+    value, one per sample, or the values of one that changes with time at all frames, [samples, times]. A labelled array
+    or dataset brings its own coordinates and parameters. An equation's `name` ("burgers", ...; by default "custom")
+    says which symmetries hold. `periodic` is True by default; where some axes close and others end, one value for each,
+    as (True, False), or some by name, as {"y": False}.
     """
     if hasattr(u, "dims"):
         from vcnef.data.labelled import from_labelled
@@ -73,10 +75,9 @@ def from_arrays(
         warnings.warn(doubt, UserWarning, stacklevel=2)
     check_digits(u, fields_named)
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
-    names, columns = make_params(by_name(params), len(fields))
-    problem = Problem(
-        name or "custom", fields_named, names, domain, settle(True if periodic is None else periodic, len(domain))
-    )
+    names, columns = make_params(by_name(params), len(fields), fields.shape[1])
+    sides = settle(True if periodic is None else periodic, len(domain))
+    problem = Problem(name or "custom", fields_named, names, domain, sides, varying=varying_among(by_name(params)))
     attributes = {TIMES: ASSUMED} if t is None else {}
     data = Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem, attributes)
     warn_of_seams(data, said=periodic is not None)
@@ -193,19 +194,40 @@ def by_name(params: Any) -> Mapping[str, Any]:
 
 
 def make_params(
-    params: Mapping[str, Any], samples: int, dtype: torch.dtype = torch.float32
-) -> tuple[tuple[str, ...], Tensor]:
-    """Names and the [samples, p] table of parameters given by name."""
+    params: Mapping[str, Any], samples: int, frames: int | None = None, dtype: torch.dtype = torch.float32
+) -> tuple[tuple[str, ...], Float[Tensor, "n p"] | Float[Tensor, "n t p"]]:
+    """Names and table of parameters given by name: [samples, p], or where values of one are given at all of so many
+    frames, [samples, frames, p]."""
     columns = []
     for name, value in params.items():
         column = as_tensor(value, f"params[{name!r}]", dtype)
-        if not one_or_each(column, samples):
-            got = tuple(column.shape)
-            raise ValueError(f"params[{name!r}] has shape {got}; expected one value or {samples}, one per sample.")
+        varies = column.ndim == 2 and column.shape[0] in (1, samples) and column.shape[1] == frames
+        if not varies and not one_or_each(column, samples):
+            over_time = "" if frames is None else f", or [{samples}, {frames}], those at all times of a changing one"
+            raise ValueError(
+                f"params[{name!r}] has shape {tuple(column.shape)}; expected one value or {samples}, one per "
+                f"sample{over_time}."
+            )
         if not torch.isfinite(column).all():
             raise ValueError(f"params[{name!r}] has NaN or infinity; expected finite numbers.")
-        columns.append(column.reshape(-1).expand(samples))
-    return tuple(params), torch.stack(columns, dim=1) if columns else torch.zeros(samples, 0, dtype=dtype)
+        columns.append(column.expand(samples, -1) if varies else column.reshape(-1).expand(samples))
+    if any(column.ndim == 2 for column in columns):
+        columns = [column if column.ndim == 2 else column[:, None].expand(-1, frames) for column in columns]
+    return tuple(params), torch.stack(columns, dim=-1) if columns else torch.zeros(samples, 0, dtype=dtype)
+
+
+def varying_among(params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of those whose values are given at all frames."""
+    return tuple(name for name, value in params.items() if np.ndim(value) == 2)
+
+
+def columns_of(table: Any, problem: Problem) -> dict[str, Any]:
+    """The columns of a table of parameters by name, [n] or, of those that change with time, [n, t]."""
+    named = {}
+    for i, name in enumerate(problem.parameters):
+        column = table[..., i]
+        named[name] = column[:, 0] if column.ndim == 2 and name not in problem.varying else column
+    return named
 
 
 def one_or_each(array: Any, samples: int) -> bool:

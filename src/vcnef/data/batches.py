@@ -28,12 +28,15 @@ RESIDENT_SHARE = 0.6
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a model is asked and what it should answer; `t` is measured from `u0`, shared or each sample's own."""
+    """What a model is asked and what it should answer; `t` is measured from `u0`, shared or each sample's own.
+
+    `params` are those of the sample, or where something is told that changes with time, those at u0 and each frame.
+    """
 
     u0: Float[Tensor, "b *x c"]
     grid: Float[Tensor, "*x D"]
     t: Float[Tensor, " t"] | Float[Tensor, "b t"]
-    params: Float[Tensor, "b p"]
+    params: Float[Tensor, "b p"] | Float[Tensor, "b k r"]
     u: Float[Tensor, "b t *x c"]
 
     def __len__(self) -> int:
@@ -147,12 +150,15 @@ class Batches:
         states = send(u, self.device)[send(places, self.device)[:, None], on_device]
         for transform in self._transforms:
             states = transform(states, frames, generator)
-        t = self._t[on_device]
-        t = (t - t[:, :1])[:, 1:]
+        absolute = self._t[on_device]
+        t = (absolute - absolute[:, :1])[:, 1:]
         params = self._params[send(step.rows, self.device)]
+        if self.data.problem.varying:
+            params = params[torch.arange(len(params), device=self.device)[:, None], on_device]
         if self._scaling:
             units = self._scaling.units(states[:, 0], params)
             states, t, params = units.fields(states), units.times(t), units.params(params)
+            params = self._scaling.record(params, absolute)
         # In one piece each, as recorded steps read them: a GPU copies them here beside the step before.
         u0, later, t = (each.contiguous() for each in (states[:, 0], states[:, 1:], t[0] if len(t) == 1 else t))
         return Batch(u0, self._grid, t, params, later)

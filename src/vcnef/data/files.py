@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcnef.data.arrays import from_arrays, make_grid, make_params, noted_periodic, one_or_each
+from vcnef.data.arrays import (
+    columns_of,
+    from_arrays,
+    make_grid,
+    make_params,
+    noted_periodic,
+    one_or_each,
+    varying_among,
+)
 from vcnef.data.fields import Fields, HeldFields, MappedFields, bytes_each, look, read_finite
 from vcnef.data.layout import EXAMPLES, Letters, arrange, choose_layout, lengths_of, spell_layout, usual_layout
 from vcnef.data.names import name_own
@@ -61,7 +69,7 @@ def describe_npz(path: Path, view: View, params: Params, periodic: Any, layout: 
             return describe_named(path, view, u, arrays, params, periodic, settled=layout is not None)
         _refuse_layout(layout)
         u = arrays["u"]
-        given = {**_named_params(arrays, problem, len(u) if u.ndim else 0), **params}
+        given = {**_named_params(arrays, problem, u.shape[:2]), **params}
         labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
         known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
         known |= told(periodic)
@@ -101,7 +109,7 @@ def describe_named(
     if "periodic" in arrays and periodic is None:
         _, box = make_grid(points_in(arrays), u.shape[2:-1])
         known = {"periodic": noted_periodic(arrays["periodic"], len(box))}
-    given = {**_named_params(arrays, None, u.shape[0]), **params}
+    given = {**_named_params(arrays, None, tuple(u.shape[:2])), **params}
     labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
     return describe_fields(path, view, u, **labels, channels=channels, known=known, settled=settled)
 
@@ -170,21 +178,24 @@ def _noted_problem(text: np.ndarray) -> Problem:
         ) from None
 
 
-def _named_params(arrays: Mapping[str, Any], problem: Problem | None, samples: int) -> dict[str, np.ndarray]:
-    """The columns of `params`, which `problem` names, and all arrays of one number for each sample or for all."""
+def _named_params(arrays: Mapping[str, Any], problem: Problem | None, sizes: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """The columns of `params`, which `problem` names, and all arrays of one number for each sample or for all, or of
+    one for each sample and frame, whose numbers are the `sizes`."""
+    samples = sizes[0] if sizes else 0
     if "params" in arrays and problem is None:
         shape = arrays["params"].shape
         raise ValueError(f"has 'params' of shape {shape} without names; save each by its own, e.g. nu=params[:, 0]")
-    named = {name: arrays["params"][:, i] for i, name in enumerate(problem.parameters)} if problem else {}
+    named = columns_of(arrays["params"], problem) if problem and problem.parameters else {}
     for name in [each for each in arrays if each not in ARRAYS]:
         values = arrays[name]
-        if name in MEANT or not one_or_each(values, samples) or values.dtype.kind not in "fiu":
+        varies = len(sizes) == 2 and values.shape == sizes
+        if name in MEANT or not (varies or one_or_each(values, samples)) or values.dtype.kind not in "fiu":
             hint = f"Did you mean {MEANT[name]!r}?" if name in MEANT else nearest(name, ARRAYS)
             raise ValueError(
                 f"has an array {name!r} of shape {values.shape}, which is none of {', '.join(ARRAYS)} and no "
-                f"parameter, one number or {samples}.{hint and ' '}{hint} Rename it, or leave it out."
+                f"parameter, one number, {samples} or {sizes}.{hint and ' '}{hint} Rename it, or leave it out."
             )
-        named[name] = values.ravel()
+        named[name] = values if varies else values.ravel()
     return named
 
 
@@ -212,10 +223,12 @@ def describe_fields(
     if u.dtype.itemsize > 4:
         seen = u.u if isinstance(u, HeldFields) else look(u, some_rows(u.shape[0], bytes_each(u)))
         check_digits(seen, first.problem.channels)
-    names, table = make_params(params, u.shape[0])
+    names, table = make_params(params, *u.shape[:2])
     sides = settle(known.get("periodic", True), first.problem.ndim)
-    problem = replace(first.problem, parameters=names, **{**known, "periodic": sides})
+    changing = varying_among(params)
+    problem = replace(first.problem, parameters=names, varying=changing, **{**known, "periodic": sides})
     frames = view.frames(first.t.numpy())
+    table = table[:, frames] if changing else table
     points = view.points(first.resolution, periodic=problem.periodic)
     read = partial(read_finite, path, u, (frames, *points))
     noted = {"sides_known": said, **understand(note or {}, u.shape[0])}

@@ -18,7 +18,7 @@ from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes, is_scattered
 from vcnef.periodicity import per_axis, settle
-from vcnef.problem import COORDINATES, SPACE
+from vcnef.problem import COORDINATES, SPACE, Problem
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
 POINT = "point"
@@ -27,6 +27,8 @@ SYNONYMS = {
     "n": SAMPLE, "b": SAMPLE, "batch": SAMPLE, "trajectory": SAMPLE, "time": TIME,
     "c": CHANNEL, "channels": CHANNEL, "field": CHANNEL, "variable": CHANNEL,
 }  # fmt: skip
+OVER = ((SAMPLE,), (SAMPLE, TIME), (TIME, SAMPLE))
+"""Dimensions of parameters that differ between samples, also with time."""
 NUMBERS = "fiu"
 """Kinds of NumPy's types that parameters may have."""
 
@@ -83,11 +85,16 @@ def unpack(labelled: Any, x: Any = None, t: Any = None) -> dict[str, Any]:
     elif CHANNEL in array.dims:  # labelled, so that no axis of space is taken for it
         labels["channels"] = usual_names(array.sizes[CHANNEL])
     labels["params"] = {
-        str(name): coordinate.values
+        str(name): _values_of(coordinate)
         for name, coordinate in array.coords.items()
         if name not in array.dims and coordinate.dtype.kind in NUMBERS and coordinate.dims in _of_parameters(name)
     }
     return labels
+
+
+def _values_of(parameter: xr.DataArray) -> np.ndarray:
+    """Over samples, or samples and times in this order."""
+    return parameter.transpose(SAMPLE, TIME).values if parameter.ndim == 2 else parameter.values
 
 
 def _check_axes(array: xr.DataArray, space: tuple[str, ...]) -> None:
@@ -131,7 +138,7 @@ def points_of(array: xr.DataArray, space: Sequence[str]) -> tuple[np.ndarray, ..
 
 def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:
     """The dimensions that a parameter may have. A single y is where other data were cut off, and none."""
-    return ((SAMPLE,),) if name in COORDINATES else ((), (SAMPLE,))
+    return ((SAMPLE,),) if name in COORDINATES else ((), *OVER)
 
 
 def fields_of(dataset: xr.Dataset) -> xr.DataArray:
@@ -148,7 +155,7 @@ def fields_of(dataset: xr.Dataset) -> xr.DataArray:
         )
     others = {name: each for name, each in dataset.data_vars.items() if name not in fields}
     _check_used(others)
-    beside = {name: each for name, each in others.items() if each.dims in ((), (SAMPLE,))}
+    beside = {name: each for name, each in others.items() if each.dims in ((), *OVER)}
     return join({name: each.assign_coords(beside) for name, each in fields.items()})
 
 
@@ -157,13 +164,14 @@ def _check_used(others: Mapping[Any, xr.DataArray]) -> None:
     lost = {
         str(name): each.dims
         for name, each in others.items()
-        if each.dims and (each.dims != (SAMPLE,) or each.dtype.kind not in NUMBERS)
+        if each.dims and (each.dims not in OVER or each.dtype.kind not in NUMBERS)
     }
     if lost:
         there = ", ".join(f"{name} over ({', '.join(map(str, dims))})" for name, dims in lost.items())
         raise ValueError(
-            f"the dataset has {there} beside its fields; expected fields over {TIME} and x, and parameters, numbers "
-            f"over {SAMPLE}. Make them channels or parameters, or leave them out with drop_vars({list(lost)})."
+            f"the dataset has {there} beside its fields; expected fields over {TIME} and x, and parameters, "
+            f"numbers over {SAMPLE}, or {SAMPLE} and {TIME}. Make them channels or "
+            f"parameters, or leave them out with drop_vars({list(lost)})."
         )
 
 
@@ -230,13 +238,23 @@ def label_points(grid: Float[Tensor, "*x D"]) -> tuple[tuple[str, ...], dict[str
     return (POINT,) if scattered else names, coordinates
 
 
+def parameter_over(
+    problem: Problem, name: str, values: Float[Tensor, " n"] | Float[Tensor, "n t"]
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """A parameter with its dimensions, from its column of a table."""
+    if name in problem.varying and values.ndim == 2:
+        return (SAMPLE, TIME), values.numpy()
+    return (SAMPLE,), (values if values.ndim == 1 else values[:, 0]).numpy()
+
+
 def to_dataset(data: Trajectories) -> xr.Dataset:
     """One variable per channel over (sample, t, x, ...) or (sample, t, point), one per parameter over (sample,)."""
     problem, u = data.problem, data.u.cpu().numpy()
     space, coordinates = label_points(data.grid.cpu())
     dims = (SAMPLE, TIME, *space)
     variables: dict[str, Any] = {name: (dims, u[..., i]) for i, name in enumerate(problem.channels)}
-    variables |= {name: ((SAMPLE,), data.params[:, i].cpu().numpy()) for i, name in enumerate(problem.parameters)}
+    for i, name in enumerate(problem.parameters):
+        variables[name] = parameter_over(data.problem, name, data.params[..., i].cpu())
     dataset = xr.Dataset(variables, coords=coordinates | {TIME: data.t.cpu().numpy()})
     for name, unit in problem.units.items():
         if name in dataset.variables:

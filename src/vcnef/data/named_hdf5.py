@@ -39,7 +39,7 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool
         letters = layout_of(u, layout, arrays)
         sizes = dict(zip(letters, u.shape, strict=True))
         shape = tuple(sizes.get(letter, 1) for letter in usual_layout(sum(axis in sizes for axis in SPACE)))
-        arrays |= _parameters(file, shape[0])
+        arrays |= _parameters(file, shape[:2])
         fields = DatasetFields(path, "u", letters, shape, u.dtype)
         return describe_named(path, view, fields, arrays, params, periodic, settled=layout is not None)
 
@@ -67,14 +67,15 @@ def _coordinates(file: h5py.File) -> dict[str, Any]:
     return found
 
 
-def _parameters(file: h5py.File, samples: int) -> dict[str, Any]:
+def _parameters(file: h5py.File, sizes: tuple[int, int]) -> dict[str, Any]:
     """Every other dataset, and the numbers among the attributes; a text is a remark."""
     named: dict[str, Any] = {}
     for key in file:
         if key not in ARRAYS or key == "params":  # which is refused for its lack of names
             dataset = _numbers(file, key)
             # One that is no parameter is refused by its shape, without being read.
-            named[key] = dataset[()] if one_or_each(dataset, samples) else dataset
+            is_one = one_or_each(dataset, sizes[0]) or dataset.shape == sizes
+            named[key] = dataset[()] if is_one else dataset
     for key, value in file.attrs.items():
         number = np.asarray(value) if not isinstance(value, h5py.Empty) else np.empty(0, "O")
         if key in ARRAYS or number.dtype.kind not in "fiub":

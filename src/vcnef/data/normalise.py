@@ -108,9 +108,11 @@ class ParameterScale:
         return cls(tuple(((low + high) / 2).tolist()), tuple(half.tolist()), log)
 
     def scale(self, params: Float[Tensor, "*b p"]) -> Float[Tensor, "*b p"]:
+        if not self.centre:  # exported programs know no columns of nothing
+            return params
         columns = zip(params.unbind(dim=-1), self.centre, self.half_width, self.log, strict=True)
         scaled = [((value.log10() if log else value) - centre) / half for value, centre, half, log in columns]
-        return torch.stack(scaled, dim=-1) if scaled else params
+        return torch.stack(scaled, dim=-1)
 
     def check(self, params: Float[Tensor, "*b p"], problem: Problem) -> None:
         """Refuse values that have no logarithm where one is taken."""
@@ -169,7 +171,7 @@ class PointScale:
         return cls(tuple(float(low) for low in record["origin"]), float(record["length"]))
 
 
-def blocks(data: Any) -> Iterator[tuple[Float[Tensor, "b t *x c"], Float[Tensor, "b p"]]]:
+def blocks(data: Any) -> Iterator[tuple[Float[Tensor, "b t *x c"], Tensor]]:
     """All fields with their parameters in double precision, a block of trajectories at a time."""
     for rows in row_blocks(len(data), bytes_of_one(data)):
         yield data.read(rows).cpu().double(), data.params[rows].cpu().double()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from math import lgamma, log, sqrt
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from vcnef.data.arrays import columns_of
 
 CHANCE = 1e-4
 """How seldom sets that are drawn at random may look so."""
@@ -16,20 +19,38 @@ FAR, MANY = 0.5, 20
 of their range."""
 
 
+def columns_over_time(data: Any) -> dict[str, Float[Tensor, " n"]]:
+    """Return one number for each trajectory and parameter, by what it is; three where it changes with time.
+
+    Those are its mean, smallest and largest value: neighbouring values of one trajectory are no independent draws.
+    """
+    columns = {}
+    for name, values in columns_of(data.params.cpu().double(), data.problem).items():
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            columns |= {
+                f"the mean of {name} over time": values.mean(dim=1),
+                f"the smallest {name}": values.amin(dim=1),
+                f"the largest {name}": values.amax(dim=1),
+            }
+    return columns
+
+
 def describe_shifts(
-    name: str, parameters: Sequence[str], judged: Float[Tensor, "m p"], trained: Float[Tensor, "n p"], *, given: bool
+    name: str, judged: Mapping[str, Float[Tensor, " m"]], trained: Mapping[str, Float[Tensor, " n"]], *, given: bool
 ) -> Iterator[str]:
     """Say of each parameter, in a sentence with figures, if the set `name` has it otherwise than training.
 
     In a set that was `given` beside the data a single value far outside is enough; in one that was drawn from them
     there has to be more than chance puts there.
     """
-    if not len(judged) or not len(trained):
-        return
     # Each parameter is asked three questions: below, above, and in between.
-    chance = CHANCE / (3 * max(1, len(parameters)))
-    for column, parameter in enumerate(parameters):
-        found, known = judged[:, column].double().cpu(), trained[:, column].double().cpu()
+    chance = CHANCE / (3 * max(1, len(judged)))
+    for parameter, found in judged.items():
+        known = trained[parameter]
+        if not len(found) or not len(known):
+            continue
         outside = int(((found < known.min()) | (found > known.max())).sum())
         if outside and ((given and _is_far(found, known)) or _is_unlikely_outside(found, known, chance)):
             yield (

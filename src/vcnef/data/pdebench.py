@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vcnef.data.arrays import box, make_params, noted_periodic, one_or_each
+from vcnef.data.arrays import box, columns_of, make_params, noted_periodic, one_or_each, varying_among
 from vcnef.data.hdf5 import ADVICE, FileError, increasing, number, numbers, reading, record
 from vcnef.data.names import FileName, name_own, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
@@ -49,14 +49,15 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any,
         times = _times(file, shape[1])
         _check_digits(file, keys, leading, shape)
         if notes:
-            problem, table = _noted_problem(file, notes, shape[0], params)
+            problem, table = _noted_problem(file, notes, shape[:2], params)
         else:
-            beside = _params_beside(file, shape[0])
+            beside = _params_beside(file, shape[:2])
             values = _values(file, path.stem, name, params, beside)
-            names, table = make_params({**values, **beside, **params}, shape[0])
+            given = {**values, **beside, **params}
+            names, table = make_params(given, *shape[:2])
             # Only what the benchmark would have noted tells an equation: anybody may call a parameter nu.
             problem = _benchmark_problem(name, path.stem, keys, lines, tuple(values))
-            problem = replace(problem, parameters=names, periodic=name.periodic)
+            problem = replace(problem, parameters=names, varying=varying_among(given), periodic=name.periodic)
             if "periodic" in file.attrs and periodic is None:
                 problem = replace(problem, periodic=noted_periodic(file.attrs["periodic"], problem.ndim))
         if periodic is not None:
@@ -70,6 +71,7 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any,
             origin["split_in_order"] = _is_published(file, path.stem)
         noted = understand(origin, shape[0])
     t = torch.from_numpy(times[selection[0]]).float()
+    table = table[:, selection[0]] if problem.varying else table
     thin = [torch.from_numpy(line[cut]) for line, cut in zip(lines, selection[1:], strict=True)]
     grid = torch.stack(torch.meshgrid(*thin, indexing="ij"), dim=-1).float()
     read = partial(_read, path, tuple(keys.values()), leading, selection)
@@ -159,18 +161,22 @@ def _times(file: h5py.File, frames: int) -> np.ndarray:
     return times[:frames]
 
 
-def _noted_problem(file: h5py.File, notes: Mapping[str, Any], samples: int, given: Any) -> tuple[Problem, Tensor]:
+def _noted_problem(
+    file: h5py.File, notes: Mapping[str, Any], sizes: tuple[int, int], given: Any
+) -> tuple[Problem, Tensor]:
     """Problem and parameters of a file of ours, which describes itself."""
     try:
         problem = Problem.from_dict(notes)
     except (KeyError, TypeError, AttributeError) as error:
         raise FileError(f"has an attribute 'problem' that does not describe one ({error}).") from None
     names = problem.parameters
-    table = numbers(file, "params")[()] if names else np.zeros((samples, 0))
-    if table.shape != (samples, len(names)) or not np.isfinite(table).all():
-        raise FileError(f"has 'params' of shape {table.shape}; expected finite ({samples}, {len(names)}) for {names}.")
-    names, columns = make_params({**dict(zip(names, table.T, strict=True)), **given}, samples)
-    return replace(problem, parameters=names, ranges={}), columns
+    expected = (*sizes, len(names)) if problem.varying else (sizes[0], len(names))
+    table = numbers(file, "params")[()] if names else np.zeros(expected)
+    if table.shape != expected or not np.isfinite(table).all():
+        raise FileError(f"has 'params' of shape {table.shape}; expected finite {expected} for {names}.")
+    known = {**columns_of(table, problem), **given}
+    names, columns = make_params(known, *sizes)
+    return replace(problem, parameters=names, varying=varying_among(known), ranges={}), columns
 
 
 def _benchmark_problem(
@@ -193,11 +199,13 @@ def _first_generation(problem: Problem) -> dict[str, str]:
     return {"generation": "2022"} if old else {}
 
 
-def _params_beside(file: h5py.File, samples: int) -> dict[str, np.ndarray]:
-    """Datasets of one number, or one for each trajectory, that the layout does not know: parameters by their names."""
+def _params_beside(file: h5py.File, sizes: tuple[int, int]) -> dict[str, np.ndarray]:
+    """Datasets of one number, one for each trajectory, or one for each of its frames, that the layout does not know:
+    parameters by their names."""
     others = {key: each for key, each in file.items() if key not in LAYOUT and isinstance(each, h5py.Dataset)}
     found = {key: each for key, each in others.items() if each.dtype.kind in "fiu" and each.size is not None}
-    return {key: np.ravel(each) for key, each in found.items() if one_or_each(each, samples)}
+    changing = {key: each[()] for key, each in found.items() if each.shape == sizes}
+    return {key: np.ravel(each) for key, each in found.items() if one_or_each(each, sizes[0])} | changing
 
 
 def _values(

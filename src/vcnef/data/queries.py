@@ -24,6 +24,7 @@ class Queries:
     those of so many windows before these, one after the other. They may lie before the first frame, which then stands
     for all frames before it: so what is learnt from begins anywhere, and is one window, or a `chain` of them. An epoch
     has as many passes as a trajectory has windows. Models that step have a `chain` of steps.
+    `history`: of so many frames, the start included, the first of these windows knows; they are drawn before it.
     """
 
     times: int | None = None
@@ -33,6 +34,7 @@ class Queries:
     window: int | None = None
     pushes: int = 0
     chain: int = 1
+    history: int = 1
 
     def __post_init__(self) -> None:
         if self.times is not None and self.times < 1:
@@ -56,12 +58,16 @@ class Queries:
             raise ValueError(f"pushes is {self.pushes} with window={self.window}; expected 0 or more, of windows.")
         if self.chain < 1:
             raise ValueError(f"chain is {self.chain}; expected 1 or more windows.")
+        if self.history < 1 or (self.history > 1 and not self.window):
+            raise ValueError(
+                f"history is {self.history} with window={self.window}; expected 1, or more frames before windows."
+            )
 
     def check(self, frames: int) -> None:
         """Whether trajectories of so many frames are long enough."""
         # Random starts are to have a choice: the initial frame and the next.
         if self.window:
-            needed = self.chain * self.window + 1
+            needed = self.chain * self.window + self.history
             what = (
                 f"a window of {self.window} frames needs"
                 if self.chain == 1
@@ -106,9 +112,10 @@ class Queries:
         return torch.cat([torch.tensor([start]), later])[None]
 
     def _windows(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
-        pushed, learnt = self.window * self.pushes, self.window * self.chain
-        starts = torch.randint(frames - learnt, (batch, 1), generator=generator)
-        return (starts - pushed + torch.arange(pushed + learnt + 1)).clamp(min=0)
+        pushed, learnt, earlier = self.window * self.pushes, self.window * self.chain, self.history - 1
+        starts = earlier + torch.randint(frames - learnt - earlier, (batch, 1), generator=generator)
+        before = pushed + earlier
+        return (starts - before + torch.arange(before + learnt + 1)).clamp(min=0)
 
     def _own_frames(self, batch: int, frames: int, generator: torch.Generator) -> Int[Tensor, "b t"]:
         # Starts leave room for `times` different frames after them.

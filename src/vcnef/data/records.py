@@ -23,7 +23,8 @@ class Records(Dataset[Record]):
     - `u [t *x c]`: the frames after it, what a model is to answer;
     - `t [t]`: their times, counted from the initial state;
     - `grid [*x D]`: the points, the same in all records;
-    - `params [p]`: the parameters in the order of `data.problem.parameters`; of length 0 where there are none.
+    - `params [p]`: the parameters in the order of `data.problem.parameters`; of length 0 where there are none. Where
+      some change with time, `[t + 1, p]`: at the initial state, and at each time after it.
 
     A batch of them has one more axis in front, and is what every model of this library takes:
     `model(batch["u0"], batch["grid"], batch["t"], batch["params"])` answers `u`. All is in the units of the data, or in

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from vcnef.data.fingerprints import Fingerprints, find_same, take_fingerprints
-from vcnef.data.parameter_shift import describe_shifts
+from vcnef.data.parameter_shift import columns_over_time, describe_shifts
 from vcnef.data.source import differences
 from vcnef.data.splits import TEST_SHARE, rows_of_split
 from vcnef.data.stored import StoredTrajectories
@@ -88,8 +88,8 @@ def make_sets(data: Data, share: float, valid: Any = None, test: Any = None) -> 
     training, judging = data.select(rows["train"], "train"), drawn | given
     doubts = list(_overlaps(training, valid, test))
     for name, each in judging.items():
-        shifts = describe_shifts(name, data.problem.parameters, each.params, training.params, given=name in given)
-        doubts.extend(shifts)
+        judged, trained = columns_over_time(each), columns_over_time(training)
+        doubts.extend(describe_shifts(name, judged, trained, given=name in given))
     return Sets(
         train=training,
         valid=judging.get("valid"),
@@ -146,7 +146,7 @@ def _named_alike(given: Data, data: Data) -> Data:
     if given.problem.parameters == names:
         return given
     columns = [given.problem.parameters.index(name) for name in names]
-    return replace(given, params=given.params[:, columns], problem=replace(given.problem, parameters=names))
+    return replace(given, params=given.params[..., columns], problem=replace(given.problem, parameters=names))
 
 
 def _overlaps(training: Data, valid: Data | None, test: Data | None) -> Iterator[str]:

@@ -31,7 +31,7 @@ class Source:
     path: Path
     t: Float[Tensor, " t"]
     grid: Float[Tensor, "*x D"]
-    params: Float[Tensor, "n p"]
+    params: Float[Tensor, "n p"] | Float[Tensor, "n t p"]
     problem: Problem
     read: Callable[[np.ndarray, tuple[slice, ...]], np.ndarray]
     attributes: Mapping[str, Any]
@@ -79,6 +79,9 @@ def differences(other: Any, first: Any) -> Iterator[str]:
         yield f"their channels are {list(got.channels)} and {list(expected.channels)}"
     if sorted(got.parameters) != sorted(expected.parameters):
         yield f"their parameters are {list(got.parameters)} and {list(expected.parameters)}"
+    if sorted(got.varying) != sorted(expected.varying):
+        shown = [", ".join(each.varying) or "none" for each in (got, expected)]
+        yield f"their parameters that change with time are {shown[0]} and {shown[1]}"
     for what, here, there in (("points", other.grid, first.grid), ("times", other.t, first.t)):
         if here.shape != there.shape:
             sides = (spell_sides(each.shape[: each.ndim - (what == "points")]) for each in (here, there))

@@ -27,7 +27,7 @@ class StoredTrajectories:
     rows: Int[Tensor, " n"]
     t: Float[Tensor, " t"]
     grid: Float[Tensor, "*x D"]
-    params: Float[Tensor, "n p"]
+    params: Float[Tensor, "n p"] | Float[Tensor, "n t p"]
     problem: Problem
     attributes: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[int, ...] = ()

@@ -23,6 +23,7 @@ from vcnef.spelling import spell_bytes
 class Trajectories:
     """n solutions u(t, x; p) on one grid at the same times.
 
+    `params` are those of each trajectory; where some of the problem's change with time, those at each of its frames.
     `parts` are the sizes of the files that were concatenated, `subset` is the split this is, if it is one;
     `attributes` hold what is known beyond that (`mach`, `seed`, `generation`, ...). `split_in_order` says that the
     first rows of each file are its test split, as the benchmark has it; others are shuffled before they are split.
@@ -31,7 +32,7 @@ class Trajectories:
     u: Float[Tensor, "n t *x c"]
     t: Float[Tensor, " t"]
     grid: Float[Tensor, "*x D"]
-    params: Float[Tensor, "n p"]
+    params: Float[Tensor, "n p"] | Float[Tensor, "n t p"]
     problem: Problem
     attributes: Mapping[str, Any] = field(default_factory=dict)
     parts: tuple[int, ...] = ()
@@ -81,7 +82,9 @@ class Trajectories:
         view = View(space_stride, time_stride, horizon, phase)
         frames = view.frames(self.t.cpu().numpy())
         points = view.points(self.resolution, periodic=self.problem.periodic)
-        return replace(self, u=self.u[(slice(None), frames, *points)], t=self.t[frames], grid=self.grid[points])
+        params = self.params[:, frames] if self.problem.varying else self.params
+        u = self.u[(slice(None), frames, *points)]
+        return replace(self, u=u, t=self.t[frames], grid=self.grid[points], params=params)
 
     def to(self, device: torch.device | str) -> Trajectories:
         moved = {name: getattr(self, name).to(device) for name in ("u", "t", "grid", "params")}
@@ -111,11 +114,12 @@ def describe(data: Any) -> str:
     return text
 
 
-def ranges(problem: Problem, params: Float[Tensor, "n p"]) -> dict[str, tuple[float, float]]:
+def ranges(problem: Problem, params: Float[Tensor, "n *t p"]) -> dict[str, tuple[float, float]]:
     """Smallest and largest value of each parameter, to the seven digits that single precision holds."""
     if not len(params):
         return {}
-    low, high = params.amin(dim=0).tolist(), params.amax(dim=0).tolist()
+    rows = params.flatten(0, -2)
+    low, high = rows.amin(dim=0).tolist(), rows.amax(dim=0).tolist()
     ends = zip(map(short, low), map(short, high), strict=True)
     return dict(zip(problem.parameters, ends, strict=True))
 
@@ -136,7 +140,7 @@ def _check(data: Trajectories) -> None:
     expected = {
         "t": (shape[1],),
         "grid": (*shape[2:-1], problem.ndim),
-        "params": (shape[0], len(problem.parameters)),
+        "params": (shape[0], *shape[1 : 1 + bool(problem.varying)], len(problem.parameters)),
     }
     for name, size in expected.items():
         if tuple(getattr(data, name).shape) != size:

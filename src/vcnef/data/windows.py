@@ -83,6 +83,24 @@ def length_of(t: Float[Tensor, " t"], frames: int) -> float:
     return short(float((t[frames:] - t[:-frames]).max()))
 
 
+def departures(data: Any, frames: int) -> dict[str, float]:
+    """How far parameters that change with time are from straight lines between the ends of windows of so many frames,
+    by name: root mean squares, as parts of their spread."""
+    found = {}
+    for name, column in zip(data.problem.varying, data.problem.varying_columns, strict=True):
+        values, t = data.params[..., column].double(), data.t.double()
+        spread, squares = float(values.std()), [torch.zeros((), dtype=torch.float64)]
+        begin, end = slice(None, -frames), slice(frames, None)
+        for inside in range(1, frames):
+            here = slice(inside, len(t) - frames + inside)
+            share = (t[here] - t[begin]) / (t[end] - t[begin])
+            straight = values[:, begin] + share * (values[:, end] - values[:, begin])
+            squares.append((values[:, here] - straight).square().mean())
+        worst = float(torch.stack(squares).max().sqrt())
+        found[name] = worst / spread if spread > 0 else 0.0
+    return found
+
+
 def looked_at(data: Any) -> Float[Tensor, "n t *x c"]:
     """Return trajectories from everywhere in the data, each channel in units of its spread."""
     numbers = len(data.t) * prod(data.resolution) * len(data.problem.channels)

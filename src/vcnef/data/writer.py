@@ -95,7 +95,8 @@ def create(
         if problem.parameters:
             file.create_dataset("params", data=params.astype("<f4"))
         # For the benchmark's loaders, which know these alone: one of another name might be taken for a note of ours.
-        for name, column in zip(problem.parameters, params.T, strict=True):
+        for number, name in enumerate(problem.parameters):
+            column = params[..., number].ravel()
             if name in PARAMETER_KEYS and (column == column[0]).all():
                 file.attrs[PARAMETER_KEYS[name]] = short(float(column[0]))
         if isinstance(attributes.get("mach"), int | float):

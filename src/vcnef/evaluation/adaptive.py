@@ -22,18 +22,20 @@ class AdaptiveAnswers:
                 f"tolerance is {tolerance:g}, but the model is none of vcnef's surrogates, whose windows could be "
                 "chosen. Leave it out."
             )
-        check_tolerance(tolerance, composes=surrogate.composes, name=surrogate.name)
-        self.surrogate, self.tolerance = surrogate, tolerance
+        check_tolerance(tolerance, composes=surrogate.composes, name=surrogate.name, history=surrogate.history)
+        self.surrogate, self.tolerance, self.scaling = surrogate, tolerance, surrogate.scaling
         self.taken: list[Steps] = []
 
     def answer(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *_ c"],
         grid: Float[Tensor, "*x D"],
         t: Float[Tensor, " t"],
-        params: Float[Tensor, "b p"],
+        params: Float[Tensor, "b p"] | Float[Tensor, "b r p"],
+        **known: Any,
     ) -> Float[Tensor, "b t *x c"]:
-        u, steps = self.surrogate.answer_adaptively(u0, grid, t, params, tolerance=self.tolerance)
+        """`known` is what an answer needs to know of time: `start` and `params_t`."""
+        u, steps = self.surrogate.answer_adaptively(u0, grid, t, params, tolerance=self.tolerance, **known)
         self.taken.append(steps)
         return u
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from vcnef.data.rows import spread
-from vcnef.evaluation.selections import Selection
+from vcnef.evaluation.selections import Selection, known_of_time
 from vcnef.evaluation.tables import number
 from vcnef.grid import spell_sides
 from vcnef.metrics.errors import nrmse_table
@@ -61,19 +61,21 @@ class Cost:
 
 
 def measure_cost(
-    surrogate: Any, data: Any, params: Float[Tensor, "n p"], selection: Selection, device: torch.device, solver: bool
+    surrogate: Any, data: Any, params: Tensor, selection: Selection, device: torch.device, solver: bool
 ) -> tuple[Cost, list[str]]:
     """Time the model, and the `solver` where there is one, on the same few trajectories and the same device."""
     grid, t = selection.grid(data).to(device), selection.times(data).to(device)
     rows = spread(len(data), together(len(data), prod(grid.shape[:-1]), device))
     # The truth is none of the model's memory.
-    u = selection.cut(data.read(rows)).cpu()
+    whole = data.read(rows).cpu()
+    u, begin = selection.cut(whole), selection.begin(whole).to(device)
     u0, truth = u[:, 0].to(device), u[:, 1:]
     # Rows are of data, so they index the parameters wherever those lie.
     own = params[rows.to(params.device)].to(device)
+    known = known_of_time(surrogate, data, selection, own)
 
     def answer() -> Tensor:
-        return surrogate.answer(u0, grid, t, own)
+        return surrogate.answer(begin, grid, t, own, **known)
 
     seconds = time_model(answer, device) / len(rows)
     cost = {"samples": len(rows), "device": device_name(device), "seconds": seconds}
@@ -105,7 +107,7 @@ def together(samples: int, points: int, device: torch.device) -> int:
 def has_solver(data: Any) -> bool:
     """Whether the equation and its parameters are known and the data are on the solver's kind of grid."""
     name, problem = data.problem.name, data.problem
-    if not is_known(name) or arrangement(data.grid) != UNIFORM:
+    if not is_known(name) or problem.varying or arrangement(data.grid) != UNIFORM:
         return False
     known = equation(name)
     if not known.solvable or problem.periodic != known.periodic:

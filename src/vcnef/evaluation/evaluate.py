@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.data.arrays import columns_of
 from vcnef.evaluation.adaptive import AdaptiveAnswers
 from vcnef.evaluation.baselines import Baselines, mean_of_training
 from vcnef.evaluation.break_even import measure_break_even
@@ -34,6 +35,7 @@ from vcnef.evaluation.selections import (
     beyond,
     finer_in_space,
     finer_in_time,
+    known_of_time,
 )
 from vcnef.surrogate.instance import check_instance
 
@@ -86,7 +88,7 @@ def evaluate(
         costs = {"nrmse": base.value("nrmse"), "seconds": base.cost.seconds}
         paid, more = measure_break_even(surrogate, judged, plan.base, **costs, device=device)
         notes += more
-    several = _groups(groups, judges[plan.base]) if judged.problem.parameters else ()
+    several = _groups(groups, judges[plan.base]) if set(judged.problem.parameters) - set(judged.problem.varying) else ()
     if len(several) > 1 and surrogate.problem.ranges and not surrogate.provenance.get("parameter_values"):
         notes.append("The model does not list the values it was trained on; those in its range count as seen.")
     return Evaluation(
@@ -105,7 +107,7 @@ def evaluate(
         baselines=beside.errors(),
         break_even=paid,
         nrmse=judges[plan.base].per_sample.numpy(),
-        params=dict(zip(judged.problem.parameters, judged.params.cpu().numpy().T, strict=True)),
+        params=columns_of(judged.params.cpu().numpy(), judged.problem),
         notes=tuple(dict.fromkeys([*differences(surrogate, judged), *notes])),
     )
 
@@ -136,7 +138,7 @@ def prepare(
     time: Sequence[int],
     split: str | None = None,
     horizon: float | int | None = None,
-) -> tuple[Judged, Float[Tensor, "n p"], Plan]:
+) -> tuple[Judged, Float[Tensor, "n p"] | Float[Tensor, "n t p"], Plan]:
     """What is judged, its parameters and the plan; what does not fit the model is an error."""
     check_trajectories(data)
     chosen = choose_judged(surrogate, data, split)
@@ -181,9 +183,11 @@ def predict_trajectories(
     surrogate, device = place(surrogate, device)
     selection, _ = as_trained(surrogate, data)
     chosen = torch.as_tensor(rows, dtype=torch.long)
-    u = selection.cut(data.read(chosen)).to(device)
+    whole = data.read(chosen)
+    u, begin = selection.cut(whole).to(device), selection.begin(whole).to(device)
     grid, t = selection.grid(data).to(device), selection.times(data).to(device)
-    prediction = surrogate.answer(u[:, 0], grid, t, params[chosen].to(device))
+    known = known_of_time(surrogate, data, selection, params)
+    prediction = surrogate.answer(begin, grid, t, params[chosen].to(device), **known)
     return selection, u[:, 1:].cpu(), prediction.cpu()
 
 

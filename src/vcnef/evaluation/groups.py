@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from vcnef.data.arrays import columns_of
 from vcnef.problem import DIGITS, within
 
 MOST_VALUES = 40
@@ -34,7 +35,10 @@ def group_by_value(data: Any, trained: Any, provenance: Mapping[str, Any]) -> Gr
     `provenance["parameter_values"]`; where the model does not list them, when it lies in the trained ranges; and
     without those nobody knows.
     """
-    names, params = data.problem.parameters, data.params.cpu()
+    columns = columns_of(data.params.cpu(), data.problem)
+    # What changes with time makes no groups.
+    names = tuple(name for name in columns if name not in data.problem.varying)
+    params = torch.stack([columns[name] for name in names], dim=1) if names else data.params.new_empty(len(data), 0)
     rounded = torch.tensor([[float(f"{value:.6g}") for value in row] for row in params.tolist()]).reshape(params.shape)
     rows, member = rounded.unique(dim=0, return_inverse=True) if names else (params[:1], torch.zeros(len(params)))
     listed = provenance.get("parameter_values")

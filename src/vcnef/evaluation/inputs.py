@@ -39,6 +39,11 @@ def as_surrogate(given: Any, data: Any, name: str | None = None) -> Any:
             f"or function: {EXPECTED.removeprefix('expected ')}."
         )
     check_trajectories(data)
+    if data.problem.varying:
+        raise ValueError(
+            f"{', '.join(data.problem.varying)} changes with time in these data, but a module or function is told one "
+            "value of each parameter. Judge a surrogate that was trained in windows."
+        )
     return OwnModel(found, data, name)
 
 
@@ -58,7 +63,7 @@ def check_trajectories(data: Any) -> None:
         )
 
 
-def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"]:
+def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"] | Float[Tensor, "n t p"]:
     """The parameters of the data in the order of the model; data that do not fit the model are an error."""
     trained, problem = surrogate.problem, data.problem
     for what, expected, got in (
@@ -77,7 +82,14 @@ def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"]:
             f"{', '.join(problem.parameters) or 'none'}, so {', '.join(missing)} is missing. "
             f"Give it beside the data: params={{{missing[0]!r}: …}} of vcnef.open, --param {missing[0]}=VALUE."
         )
-    params = data.params.cpu()[:, [problem.parameters.index(name) for name in trained.parameters]]
+    if unknown := [name for name in problem.varying if name in trained.parameters and name not in trained.varying]:
+        raise ValueError(
+            f"{', '.join(unknown)} changes with time in these data, but the model was trained on values that do not. "
+            "Give data of that kind, or train on these in windows."
+        )
+    params = data.params.cpu()[..., [problem.parameters.index(name) for name in trained.parameters]]
+    if params.ndim == 3 and not trained.varying:
+        params = params[:, 0]
     surrogate.scaling.params.check(params, trained)
     return params
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from vcnef.data.precision import short
 from vcnef.evaluation.record import Result
-from vcnef.evaluation.selections import Selection
+from vcnef.evaluation.selections import Selection, known_of_time
 from vcnef.evaluation.tables import number
 from vcnef.grid import spell_sides
 from vcnef.metrics import Scores
@@ -49,13 +49,13 @@ class Judge:
         self._names = [name for name in existing_in(self.grid.ndim - 1) if name not in left_out]
         self._scores: dict[int, Scores] = {}
 
-    def update(
-        self, surrogate: Any, rows: Int[Tensor, " b"], u: Float[Tensor, "b t *x c"], params: Float[Tensor, "b p"]
-    ) -> None:
+    def update(self, surrogate: Any, rows: Int[Tensor, " b"], u: Float[Tensor, "b t *x c"], params: Tensor) -> None:
         """Predict and score the trajectories `rows`, whose fields at full resolution are `u`."""
         cut = self.selection.cut(u)
         u0, truth = cut[:, 0], cut[:, 1:]
-        prediction = surrogate.answer(u0, self.grid.to(u.device), self.t.to(u.device), params)
+        begin = self.selection.begin(u)
+        known = known_of_time(surrogate, self.data, self.selection, params)
+        prediction = surrogate.answer(begin, self.grid.to(u.device), self.t.to(u.device), params, **known)
         errors = nrmse_table(prediction, truth, 0)
         # What is not finite is worse than all others; NaN is left to targets that are zero and have no error.
         ranked = replace(errors, values=errors.values.nan_to_num(nan=torch.inf, posinf=torch.inf))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 
@@ -17,15 +17,24 @@ from vcnef.periodicity import of_points
 
 @dataclass(frozen=True)
 class Selection:
-    """Every `stride`-th point along each axis, and some frames, of which the first is the initial state."""
+    """Every `stride`-th point along each axis, and some frames, of which the first is the initial state.
+
+    `earlier` are those before it that belong to its history, for a model that remembers them.
+    """
 
     stride: int
     frames: tuple[int, ...]
+    earlier: tuple[int, ...] = ()
 
     def cut(self, u: Float[Tensor, "b t *x c"]) -> Float[Tensor, "b frames *y c"]:
         """These frames and points of trajectories at full resolution."""
         thin = (slice(None, None, self.stride),) * (u.ndim - 3)
         return u[(slice(None), list(self.frames), *thin)]
+
+    def begin(self, u: Float[Tensor, "b t *x c"]) -> Float[Tensor, "b *y c"]:
+        """The initial states, or histories `b h *x c`, of trajectories at full resolution."""
+        frames = replace(self, frames=(*self.earlier, self.frames[0])).cut(u)
+        return frames if self.earlier else frames[:, 0]
 
     def grid(self, data: Any) -> Float[Tensor, "*x D"]:
         return data.grid[(slice(None, None, self.stride),) * (data.grid.ndim - 1)]
@@ -36,6 +45,16 @@ class Selection:
         return (t[1:] - t[0]).to(data.t.dtype)
 
 
+def known_of_time(surrogate: Any, data: Any, selection: Selection, params: Tensor) -> dict[str, Any]:
+    """What an answer from the first frame of a selection needs to know of time, as `Surrogate.answer` takes it."""
+    first = float(data.t[selection.frames[0]])
+    told = getattr(surrogate.scaling, "explicit_time", None) is not None
+    known: dict[str, Any] = {"start": first} if told else {}
+    if params.ndim == 3:
+        known["params_t"] = data.t.double() - first
+    return known
+
+
 def as_trained(surrogate: Any, data: Any) -> tuple[Selection, list[str]]:
     """The resolution and times that the model was trained at, as far as it says so and the data hold them.
 
@@ -44,7 +63,20 @@ def as_trained(surrogate: Any, data: Any) -> tuple[Selection, list[str]]:
     """
     stride, about_space = _trained_stride(surrogate.provenance.get("resolution"), data)
     frames, about_time = _trained_frames(surrogate.provenance.get("times"), surrogate.horizon, data.t)
-    return Selection(stride, frames), about_space + about_time
+    before = getattr(surrogate, "history", 1) - 1
+    if before:
+        _check_history(data.t, frames, before, surrogate.provenance["frame_gap"])
+    return Selection(stride, frames[before:], frames[:before]), about_space + about_time
+
+
+def _check_history(t: Tensor, frames: tuple[int, ...], before: int, gap: float) -> None:
+    """Whether the data have the frames that a model remembers, and later ones to judge."""
+    here = float(t[frames[1]] - t[frames[0]])
+    if len(frames) < before + 2 or abs(here / gap - 1) > 1e-3:
+        raise ValueError(
+            f"The model begins with {before + 1} frames that are {gap:.4g} apart; the data have {len(frames)}, "
+            f"{here:.4g} apart. Give data with such frames and later ones."
+        )
 
 
 def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
@@ -59,7 +91,7 @@ def finer_in_space(data: Any, base: Selection, points: int) -> Selection:
             f"space has {points}, which no stride leaves of the {spell_sides(data.resolution)} points of the data. "
             f"Choose from {_listed(possible)}, and open the data at full resolution."
         )
-    return Selection(strides[left.index(points)], base.frames)
+    return replace(base, stride=strides[left.index(points)])
 
 
 def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, list[str]]:
@@ -68,6 +100,11 @@ def finer_in_time(data: Any, base: Selection, frames: int) -> tuple[Selection, l
     One frame beyond the horizon is allowed and noted: the paper's finer set of 1D Navier–Stokes (82 frames) has it.
     Noted too is where the data's own steps make unequal ones.
     """
+    if base.earlier:
+        raise ValueError(
+            f"time has {frames} frames, but the model begins with {1 + len(base.earlier)} frames as in training. Leave "
+            "time out."
+        )
     horizon = base.frames[-1]
     possible = {horizon // gap + 1: gap for gap in range(1, horizon + 1) if horizon % gap == 0}
     if frames in possible:
@@ -96,7 +133,7 @@ def beyond(data: Any, base: Selection, trained: float, horizons: float | int) ->
             f"horizon is {horizons:g} times the {trained:g} of training, but the data end at {float(t[-1]):g}. Choose "
             f"at most {float(t[-1]) / trained:.3g}, more than 1, or give longer trajectories."
         )
-    return Selection(base.stride, (*base.frames, *chosen))
+    return replace(base, frames=(*base.frames, *chosen))
 
 
 def about_later_frames(data: Any, base: Selection, trained: float) -> list[str]:

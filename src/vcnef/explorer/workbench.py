@@ -107,7 +107,7 @@ class Workbench:
         u0 = make_state(ask.shape, surrogate.problem, _fields(surrogate), known, sides)
         t = torch.linspace(0.0, ask.last, ask.times, dtype=torch.float64).float()
         grid = usual_points(surrogate.problem, surrogate.provenance, sides)
-        return read_question(surrogate.problem, u0, t, dict(ask.params), grid)
+        return read_question(surrogate.problem, u0, t, dict(ask.params), grid, earlier=surrogate.earlier)
 
     def _predicted(self, ask: Ask) -> Answer:
         if (found := self._predictions.get(ask.key())) is not None:

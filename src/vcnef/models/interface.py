@@ -22,6 +22,8 @@ class TrajectoryModel(nn.Module):
     ndim: int
     channels: int
     params: int
+    history = 1
+    """How many frames `u0` holds, as channels: the oldest ones first, the initial state last."""
     independent_times = True
     """Whether an answer costs the same asked alone; a rollout passes all earlier times on the way."""
     continuous = True
@@ -37,7 +39,7 @@ class TrajectoryModel(nn.Module):
 
     def forward(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *x i"],
         grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
         params: Float[Tensor, "b p"] | None = None,
@@ -123,10 +125,12 @@ def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, pa
             raise ValueError(
                 f"{name} expects {label} of u0's type, {u0.dtype}, got {values.dtype}. Convert it with .to(u0.dtype)."
             )
-    if u0.ndim < 3 or u0.shape[-1] != model.channels:
+    inputs = model.channels * model.history
+    if u0.ndim < 3 or u0.shape[-1] != inputs:
+        frames = f" of {model.history} frames" if model.history > 1 else ""
         raise ValueError(
-            f"{name} expects u0 of shape (batch, *space, {model.channels}), got {tuple(u0.shape)}. "
-            "The last axis holds the channels."
+            f"{name} expects u0 of shape (batch, *space, {inputs}), got {tuple(u0.shape)}. "
+            f"The last axis holds the channels{frames}."
         )
     batch, space = u0.shape[0], tuple(u0.shape[1:-1])
     if len(space) != model.ndim and not model.scattered:

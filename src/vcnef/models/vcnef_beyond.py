@@ -74,9 +74,9 @@ class InitialState(nn.Module):
     """u₀ at every time: added to the decoder's answer, the network gives the change since the initial state."""
 
     def forward(
-        self, u: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x c"], t: Float[Tensor, "b_or_1 t"]
+        self, u: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x i"], t: Float[Tensor, "b_or_1 t"]
     ) -> Float[Tensor, "b 1 *x c"]:
-        return u0.unsqueeze(1)
+        return newest(u0, u.shape[-1]).unsqueeze(1)
 
 
 class MeanRate(nn.Module):
@@ -87,10 +87,15 @@ class MeanRate(nn.Module):
     """
 
     def forward(
-        self, v: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x c"], t: Float[Tensor, "b_or_1 t"]
+        self, v: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x i"], t: Float[Tensor, "b_or_1 t"]
     ) -> Float[Tensor, "b t *x c"]:
         t = t.view(*t.shape, *[1] * (u0.ndim - 1))
-        return u0.unsqueeze(1) + (t - 1) * v
+        return newest(u0, v.shape[-1]).unsqueeze(1) + (t - 1) * v
+
+
+def newest(u0: Float[Tensor, "b *x i"], channels: int) -> Float[Tensor, "b *x c"]:
+    """Return the initial state of a history of frames, which stand in channels one after the other."""
+    return u0 if u0.shape[-1] == channels else u0[..., -channels:]
 
 
 class ConservedMeans(nn.Module):
@@ -109,10 +114,10 @@ class ConservedMeans(nn.Module):
         self.register_buffer("kept", kept, persistent=False)
 
     def forward(
-        self, u: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x c"], t: Float[Tensor, "b_or_1 t"]
+        self, u: Float[Tensor, "b t *x c"], u0: Float[Tensor, "b *x i"], t: Float[Tensor, "b_or_1 t"]
     ) -> Float[Tensor, "b t ... c"]:
         added = self.start(u, u0, t)
-        missing = (u0.unsqueeze(1) - u - added).mean(dim=tuple(range(2, u.ndim - 1)), keepdim=True)
+        missing = (newest(u0, u.shape[-1]).unsqueeze(1) - u - added).mean(dim=tuple(range(2, u.ndim - 1)), keepdim=True)
         return added + self.kept * missing
 
 
@@ -312,7 +317,7 @@ class InterleavedVCNeF(VCNeF):
 
     def encode(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *x i"],
         grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> FineLatent:

@@ -78,6 +78,7 @@ def vcnef(
     change: bool = False,
     rate: bool = False,
     conserved: tuple[int, ...] = (),
+    history: int = 1,
 ) -> VCNeF:
     """Vectorized conditional neural field: the whole trajectory at once; sizes left out are the paper's for that ndim.
 
@@ -111,6 +112,8 @@ def vcnef(
     rate: the network gives that change divided by the time since: at time 0 the answer is the initial state.
     conserved: channels, by number, whose mean over the points stays that of the initial state, by a constant that is
         added to the answer. `data.conserve` finds them, or takes their names.
+    history: so many frames are what an answer begins with, u0 the last of them: for fields that one frame does not
+        determine, as where some are not observed. Only with windows, on frames of equal steps.
     """
     check_choice("ndim", ndim, SIZES)
     check_choice("variant", variant, POINTS_PER_PATCH)
@@ -119,7 +122,7 @@ def vcnef(
     check_choice("activation", activation, [None, *ACTIVATIONS])
     given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
     width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
-    check_at_least(1, width=width, heads=heads, modulations=modulations)
+    check_at_least(1, width=width, heads=heads, modulations=modulations, history=history)
     check_at_least(0, depth=depth)
     check_at_least(0, frequencies=frequencies, clocks=clocks, local=local, modes=modes)
     if local and modes:
@@ -155,7 +158,7 @@ def vcnef(
     if frequencies:
         extras["features"] = PeriodicFeatures(frequencies, lengths, periodic=periodic)
     coordinates_count = extras["features"].count if frequencies else ndim
-    inputs = channels + params + coordinates_count
+    inputs = history * channels + params + coordinates_count
     if patches:
         encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
         coordinates = FourierCoordinates(ndim, width, patches, POINTS_PER_PATCH[variant][ndim], pace)
@@ -178,7 +181,9 @@ def vcnef(
     if sides and patches and not release:
         model, extras["training_sides"] = InterleavedVCNeF, tuple(sides)
     parts = encoder, coordinates, decoder, [*blocks, LayerNorm(width)], modulation_blocks
-    return model(*parts, (ndim, channels, params), **extras)
+    built = model(*parts, (ndim, channels, params), **extras)
+    built.history = history
+    return built
 
 
 def _check_space(

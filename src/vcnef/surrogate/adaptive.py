@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -24,8 +24,18 @@ MARGIN = 0.01
 FADED = 1e-3
 """Of the spread of training: fields that have faded below it are judged against it, not against themselves."""
 
-FlowMap = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""From states `b *x c`, times since them `b t` up to a window, and the numbers of the samples, to `b t *x c`."""
+
+class Place(NamedTuple):
+    """Where windows are: the numbers of their samples, and when they begin after u0 and how long they are meant to be,
+    both on the host."""
+
+    rows: Int[Tensor, " r"]
+    begin: Float[Tensor, " r"]
+    length: Float[Tensor, " r"]
+
+
+FlowMap = Callable[[Tensor, Tensor, Place], Tensor]
+"""From states `r *x c`, times since them `r t` up to a window, and the place of that, to `r t *x c`."""
 Distance = Callable[[Tensor, Tensor, Tensor], Tensor]
 """Of two states `b *x c`, relative to the second one, for the samples of these numbers: `b`."""
 
@@ -83,14 +93,19 @@ class Steps:
         return said
 
 
-def check_tolerance(tolerance: float | int, *, composes: bool, name: str) -> None:
-    """Refuse a tolerance that is none, and that of a model which does not compose windows."""
+def check_tolerance(tolerance: float | int, *, composes: bool, name: str, history: int = 1) -> None:
+    """Refuse a tolerance that is none, and that of a model whose windows have no lengths to choose."""
     if not (isfinite(tolerance) and tolerance > 0):
         raise ValueError(f"tolerance is {tolerance:g}; expected a number above 0, e.g. 1e-3, or None for no steps.")
     if not composes:
         raise ValueError(
             f"tolerance is {tolerance:g}, but {name!r} does not compose windows, whose lengths could be chosen. "
             "Leave it out, or train a vcnef."
+        )
+    if history > 1:
+        raise ValueError(
+            f"tolerance is {tolerance:g}, but {name!r} begins each window with {history} frames in the spacing of the "
+            "data, which windows of other lengths do not end with. Leave it out, or train with history=1."
         )
 
 
@@ -120,10 +135,12 @@ def compose_adaptively(
         here = rows.to(u0.device)
         length, asked, times = walk.question(rows)
         half = length / 2
+        begin, meant = walk.now[rows], walk.length[rows]
         # The times that are asked for, the middle and the end of the window.
         together = torch.cat((times, half[:, None], length[:, None]), dim=1).to(u0.device, t.dtype)
-        u = flow(walk.state[here], together, here)
-        halves = flow(u[:, -2], half[:, None].to(u0.device, t.dtype), here)[:, 0]
+        u = flow(walk.state[here], together, Place(here, begin, meant))
+        later = Place(here, begin + half, meant / 2)
+        halves = flow(u[:, -2], half[:, None].to(u0.device, t.dtype), later)[:, 0]
         error = distance(u[:, -1], halves, here).detach().cpu().double()
         walk.judge(rows, length, error, tolerance, asked, u)
     return walk.answer, walk.steps(tolerance)

@@ -9,27 +9,38 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.data.history import go_on
 from vcnef.models.derivative import differentiating
 
 ROUNDING = 1e-5
 """Of a window; times of single precision are off by so much at most."""
 
-FlowMap = Callable[[Tensor, Tensor], Tensor]
-"""From states `b *x c`, and times since them `t` or `b t` up to a window, to `b t *x c`."""
+FlowMap = Callable[[Tensor, Tensor, float], Tensor]
+"""From states `b *x c`, times since them `t` or `b t` up to a window, and the time from u0 to them, to `b t *x c`."""
 
 
 def compose(
-    flow: FlowMap, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"] | Float[Tensor, "b t"], window: float
+    flow: FlowMap,
+    u0: Float[Tensor, "b *_ c"],
+    t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+    window: float,
+    earlier: tuple[float, ...] = (),
 ) -> Float[Tensor, "b t *x c"]:
     """u(t) = φ_{t − k w}(φ_w(… φ_w(u₀))) with k whole windows w before t; all times within a window are one question.
 
-    >>> clock = lambda u, t: u[:, None] + t[:, None, None]
+    Where u0 is a history, `earlier` says how long before it the other frames are, the oldest first. A window is asked
+    for those that the next one begins with.
+
+    >>> clock = lambda u, t, begin: u[:, None] + t[:, None, None]
     >>> compose(clock, torch.zeros(1, 1, 1), torch.tensor([0.5, 2.5]), window=1.0).flatten()
     tensor([0.5000, 2.5000])
     """
     host = t.detach().cpu().double()
     before = windows_before(host, window).long()
-    answer = u0.new_empty(len(u0), t.shape[-1], *u0.shape[1:])
+    frame = u0.shape[2:] if earlier else u0.shape[1:]
+    answer = u0.new_empty(len(u0), t.shape[-1], *frame)
+    # What the next window needs beside its beginning.
+    within = tuple(window - ago for ago in earlier if ago < (1 - ROUNDING) * window)
     state, last = u0, int(before.max()) if before.numel() else -1
     for number in range(last + 1):
         mine = before == number
@@ -38,16 +49,17 @@ def compose(
         count = times.shape[-1]
         end_is_asked = count and bool((host[..., asked][..., -1] >= (number + 1 - ROUNDING) * window).all())
         # A later answer does not depend on an earlier time that was asked for: the end of a window is no such time.
-        end_is_asked = end_is_asked and not differentiating()
+        end_is_asked = end_is_asked and not differentiating() and not earlier
         if number < last and not end_is_asked:
-            times = torch.cat((times, times.new_full((*times.shape[:-1], 1), window)), dim=-1)
-        u = flow(state, times)
+            further = times.new_tensor((*within, window)).expand(*times.shape[:-1], -1)
+            times = torch.cat((times, further), dim=-1)
+        u = flow(state, times, number * window)
         if mine.ndim == 1:
             answer[:, asked] = u[:, :count]
         else:
-            chosen = mine[:, asked].to(u.device).view(len(u0), count, *[1] * (u0.ndim - 1))
+            chosen = mine[:, asked].to(u.device).view(len(u0), count, *[1] * len(frame))
             answer[:, asked] = torch.where(chosen, u[:, :count], answer[:, asked])
-        state = u[:, -1]
+        state = go_on(state, u[:, count:]) if earlier and number < last else u[:, -1]
     return answer
 
 

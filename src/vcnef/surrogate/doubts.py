@@ -38,7 +38,7 @@ def doubts(
 def _about_params(question: Question, problem: Problem) -> dict[str, str]:
     said = {}
     for name, (low, high) in problem.ranges.items():
-        column = question.params[:, problem.parameters.index(name)]
+        column = question.params[..., problem.parameters.index(name)].flatten()
         if not within(column, low, high).all():
             asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
             trained = f"the surrogate was trained on {low:g} to {high:g}"
@@ -123,6 +123,7 @@ def _about_resolution(question: Question, trained: Sequence[int] | None, model: 
 
 
 def about_times(question: Question, surrogate: Surrogate) -> Iterator[str]:
+    """Times since u0 beyond the horizon, and absolute ones that training did not have."""
     scaling, horizon = surrogate.scaling, surrogate.horizon
     last, units = float(question.t.max()), scaling.units(question.u0, question.params)
     # In its own time, a film that is faster than those of training goes on for longer.
@@ -132,3 +133,15 @@ def about_times(question: Question, surrogate: Surrogate) -> Iterator[str]:
         trained = f"{own:.4g} for a state as fast as u0" if own < horizon else f"{horizon:g}"
         rest = f"composed of windows of {surrogate.window:g}, and errors grow" if surrogate.composes else "extrapolated"
         yield f"t goes to {last:.4g}; the surrogate was trained to {trained}. The rest is {rest}."
+    if scaling.explicit_time is not None:
+        yield from _about_absolute_times(question, scaling.explicit_time, last)
+
+
+def _about_absolute_times(question: Question, trained: tuple[float, float], last: float) -> Iterator[str]:
+    starts = torch.as_tensor(trained[0] if question.start is None else question.start).double()
+    begin, end, room = float(starts.min()), float(starts.max()) + last, 1e-5 * (trained[1] - trained[0])
+    if begin < trained[0] - room or end > trained[1] + room:
+        yield (
+            f"The clock of the data goes from {begin:.4g} to {end:.4g} in this answer; the surrogate was trained on "
+            f"{trained[0]:.4g} to {trained[1]:.4g}. What the equation does at other times is extrapolated."
+        )

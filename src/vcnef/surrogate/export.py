@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from vcnef.data.conditions import Conditions
 from vcnef.grid import as_sides
 from vcnef.models.compiled import plain
 from vcnef.surrogate.composition import windows_before, windows_to
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 Inputs = tuple[Tensor, ...]
 Answer = Callable[[Inputs], Tensor]
-INPUTS = {"u0": {0: "sample"}, "t": {0: "time"}, "params": {0: "sample"}}
-"""With the axes whose length is free; `params` only where there are parameters."""
+INPUTS = {"u0": {0: "sample"}, "t": {0: "time"}, "params": {0: "sample"}, "start": {0: "sample"}}
+"""With the axes whose length is free; `params` only where there are parameters, `start` where time is told."""
 TOLERANCE = 1e-4
 """Of ‖difference‖ / ‖answer‖ between file and surrogate: what single precision may round differently, and some more."""
 
@@ -62,33 +63,57 @@ class OnGrid(nn.Module):
         self.register_buffer("grid", self.scaling.coordinates(grid.cpu()))
         self.window = surrogate.window
         self.windows = windows_to(surrogate.horizon, surrogate.window) if surrogate.composes else 1
+        there = {"params": surrogate.problem.parameters, "start": surrogate.scaling.explicit_time is not None}
+        self.left_out = [name for name, is_there in there.items() if not is_there]
 
     def forward(
-        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], params: Float[Tensor, "b p"] | None = None
+        self,
+        u0: Float[Tensor, "b *x c"],
+        t: Float[Tensor, " t"],
+        params: Float[Tensor, "b p"] | None = None,
+        start: Float[Tensor, " b"] | None = None,
     ) -> Float[Tensor, "b t *x c"]:
-        u = self._within_window(u0, t, params) if self.windows == 1 else self._composed(u0, t, params)
+        known = Conditions(u0.new_empty(u0.shape[0], 0) if params is None else params, start=start)
+        u = self._within_window(u0, t, known) if self.windows == 1 else self._composed(u0, t, known)
         initial = (t == 0)[:, *(None,) * (u0.ndim - 1)]
         return torch.where(initial, u0[:, None], u)
 
     def _within_window(
-        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"] | Float[Tensor, "b t"], params: Tensor | None
+        self,
+        u0: Float[Tensor, "b *x c"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        known: Conditions,
+        begin: float | Tensor = 0.0,
     ) -> Float[Tensor, "b t *x c"]:
-        units = self.scaling.units(u0, u0.new_empty(u0.shape[0], 0) if params is None else params)
-        scaled = None if params is None else units.params(params)
+        units = self.scaling.units(u0, known.params)
+        scaled = units.told(known, begin, self.window) if self.model.params else None
         return units.physical(self.model(units.fields(u0), self.grid, units.times(t), scaled))
 
     def _composed(
-        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], params: Tensor | None
+        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], known: Conditions
     ) -> Float[Tensor, "b t *x c"]:
         end, starts = t.new_full((1,), self.window), [u0]
-        for _ in range(self.windows - 1):
-            starts.append(self._within_window(starts[-1], end, params)[:, 0])
+        for number in range(self.windows - 1):
+            starts.append(self._within_window(starts[-1], end, known, number * self.window)[:, 0])
         number = windows_before(t, self.window).clamp(max=self.windows - 1)
         # A sample for every time, with that one time of its own.
         states = torch.stack(starts, dim=1)[:, number.long()].flatten(0, 1)
         rest = (t - number * self.window).expand(u0.shape[0], -1).reshape(-1, 1)
-        own = None if params is None else params.unsqueeze(1).expand(-1, t.shape[0], -1).flatten(0, 1)
-        return self._within_window(states, rest, own).view(u0.shape[0], t.shape[0], *u0.shape[1:])
+        params = known.params.unsqueeze(1).expand(-1, t.shape[0], -1).flatten(0, 1)
+        start = known.start
+        if start is not None:
+            start = (start.unsqueeze(1) + number * self.window).flatten()
+        u = self._within_window(states, rest, Conditions(params, start=start))
+        return u.view(u0.shape[0], t.shape[0], *u0.shape[1:])
+
+
+class OnGridWithoutParams(OnGrid):
+    """The same of an equation that has no parameters, so that `start` is the third input."""
+
+    def forward(
+        self, u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"], start: Float[Tensor, " b"]
+    ) -> Float[Tensor, "b t *x c"]:
+        return super().forward(u0, t, None, start)
 
 
 def export(surrogate: Surrogate, path: Path, grid: Float[Tensor, "*x D"], description: Mapping[str, Any]) -> float:
@@ -97,7 +122,8 @@ def export(surrogate: Surrogate, path: Path, grid: Float[Tensor, "*x D"], descri
     It is run before it is written: a file that answers otherwise is none.
     """
     check_exportable(surrogate, path)
-    module = OnGrid(surrogate, grid)
+    without_params = surrogate.scaling.explicit_time is not None and not surrogate.problem.parameters
+    module = (OnGridWithoutParams if without_params else OnGrid)(surrogate, grid)
     with torch.no_grad(), _quiet():
         content, answer = FORMATS[path.suffix](module, _inputs(surrogate, grid, 3, 4), json.dumps(description))
         others = _inputs(surrogate, grid, 2, 5)
@@ -118,6 +144,16 @@ def check_exportable(surrogate: Surrogate, path: Path) -> None:
             f"{surrogate.name} goes from frame to frame, so its answer is no single graph for any times. "
             "Export a vcnef, or use `vcnef predict`."
         )
+    if surrogate.history > 1:
+        raise ValueError(
+            f"The answers of {surrogate.name} begin with {surrogate.history} frames, which an exported file does not "
+            "take. Use `vcnef predict` in Python, or train with history=1."
+        )
+    if varying := surrogate.problem.varying:
+        raise ValueError(
+            f"{', '.join(varying)} changes with time, which one input cannot say for each window. "
+            "Use `vcnef predict`, or train on values that stay."
+        )
     if surrogate.provenance.get("instance"):
         raise ValueError(
             f"{surrogate.name} is the solution from one initial state, and its file would answer about any other with "
@@ -127,7 +163,7 @@ def check_exportable(surrogate: Surrogate, path: Path) -> None:
 
 def _as_pt2(module: OnGrid, example: Inputs, description: str) -> tuple[bytes, Answer]:
     lengths = {name: torch.export.Dim(name, min=1) for name in ("sample", "time")}
-    shapes = tuple({axis: lengths[name] for axis, name in each.items()} for each in _free(example))
+    shapes = tuple({axis: lengths[name] for axis, name in each.items()} for each in _free(module).values())
     program, file = torch.export.export(module, example, dynamic_shapes=shapes), BytesIO()
     torch.export.save(program, file, extra_files={"vcnef.json": description})
     loaded = torch.export.load(BytesIO(file.getvalue())).module()
@@ -145,20 +181,26 @@ def _as_onnx(module: OnGrid, example: Inputs, description: str) -> tuple[bytes, 
 
     program = torch.onnx.export(
         module, example, dynamo=True, verbose=False,
-        input_names=list(INPUTS)[: len(example)], output_names=["u"], dynamic_shapes=_free(example),
+        input_names=list(_free(module)), output_names=["u"], dynamic_shapes=tuple(_free(module).values()),
     )  # fmt: skip
     program.model.metadata_props["vcnef"] = description
     content = program.model_proto.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     run = partial(session.run, ["u"])
-    return content, lambda inputs: torch.from_numpy(run(dict(zip(INPUTS, map(Tensor.numpy, inputs), strict=False)))[0])
+
+    def answer(inputs: Inputs) -> Tensor:
+        named = zip(_free(module), map(Tensor.numpy, inputs), strict=True)
+        return torch.from_numpy(run(dict(named))[0])
+
+    return content, answer
 
 
 FORMATS = {".pt2": _as_pt2, ".onnx": _as_onnx}
 
 
-def _free(example: Inputs) -> tuple[dict[int, str], ...]:
-    return tuple(INPUTS.values())[: len(example)]
+def _free(module: OnGrid) -> dict[str, dict[int, str]]:
+    """The inputs of a module with their free axes."""
+    return {name: axes for name, axes in INPUTS.items() if name not in module.left_out}
 
 
 def _inputs(surrogate: Surrogate, grid: Tensor, samples: int, times: int) -> Inputs:
@@ -173,7 +215,9 @@ def _inputs(surrogate: Surrogate, grid: Tensor, samples: int, times: int) -> Inp
 
     t = torch.linspace(0.0, surrogate.horizon, times, dtype=torch.float32)
     inputs = between(ranges, samples, *grid.shape[:-1]), t
-    return (*inputs, between(values, samples)) if values else inputs
+    inputs = (*inputs, between(values, samples)) if values else inputs
+    clock = surrogate.scaling.explicit_time
+    return inputs if clock is None else (*inputs, torch.linspace(*clock, samples))
 
 
 @contextmanager

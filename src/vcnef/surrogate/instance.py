@@ -35,7 +35,7 @@ def check_instance(
     problem: Problem,
     u0: Float[Tensor, "b *x c"],
     grid: Float[Tensor, "*x D"],
-    params: Float[Tensor, "b p"],
+    params: Float[Tensor, "b *r p"],
 ) -> None:
     """Refuse other initial states and parameters than those that a surrogate of one instance is the solution for."""
     if instance is None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.labelled import CHANNEL, SAMPLE, TIME, label_points
+from vcnef.data.conditions import Conditions
+from vcnef.data.labelled import CHANNEL, SAMPLE, TIME, label_points, parameter_over
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
@@ -19,8 +21,12 @@ def label(u: Float[Tensor, "b t *x c"], question: Question, problem: Problem) ->
     """(sample, t, x[, y[, z]], channel), or (sample, t, point, channel) on scattered points."""
     space, points = label_points(question.grid)
     coordinates: dict[str, Any] = {TIME: question.t.numpy(), CHANNEL: list(problem.channels), **points}
+    params = question.params
+    if question.params_t is not None:
+        known = Conditions(params, question.params_t.double())
+        params = torch.stack([known.at(float(time)) for time in question.t], dim=1)
     for index, name in enumerate(problem.parameters):
-        coordinates[name] = (SAMPLE, question.params[:, index].numpy())
+        coordinates[name] = parameter_over(problem, name, params[..., index])
     array = xr.DataArray(u.numpy(), coordinates, (SAMPLE, TIME, *space, CHANNEL), name=problem.name)
     for name in (TIME, *points, *problem.parameters):
         unit = problem.units.get(name, problem.units.get("x") if name in points else None)

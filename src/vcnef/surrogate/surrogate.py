@@ -18,8 +18,12 @@ from torch import Tensor
 from vcnef.accelerate import points_in_flight, predict
 from vcnef.data import Scaling, StoredTrajectories, Trajectories
 from vcnef.data.arrays import by_name
+from vcnef.data.conditions import Conditions
+from vcnef.data.history import as_channels
+from vcnef.data.precision import short
 from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
+from vcnef.grid import is_even
 from vcnef.models import registry
 from vcnef.models.compiled import plain, plain_weights
 from vcnef.models.derivative import differentiating
@@ -27,8 +31,9 @@ from vcnef.models.interface import TrajectoryModel, number_of_weights
 from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
-from vcnef.surrogate.adaptive import Steps, check_tolerance, compose_adaptively, relative_distance
+from vcnef.surrogate.adaptive import Place, Steps, check_tolerance, compose_adaptively, relative_distance
 from vcnef.surrogate.composition import compose
+from vcnef.surrogate.conditions import choose_start, read_conditions
 from vcnef.surrogate.doubts import about_times, doubts
 from vcnef.surrogate.export import choose_points, export
 from vcnef.surrogate.gradients import check_times, warn_of_cut_gradients
@@ -79,6 +84,7 @@ class Surrogate:
         own_time: bool = False,
         thinning: int = 1,
         window: float | None = None,
+        explicit_time: bool = False,
         seed: int | None = None,
     ) -> Surrogate:
         """An untrained model for the data's problem, with the scales of the training split.
@@ -88,9 +94,11 @@ class Surrogate:
         and points as they are, which is the paper's recipe; times are scaled in any case. With `own_time` every sample
         has a unit of time of its own. With `thinning`, as of `Shift(stride)`, batches keep one of so many points along
         each axis, from wherever. `window` is the time up to which answers are direct, that of the whole trajectories
-        without one. `seed` decides the initial weights; without one, torch's own generator does.
+        without one. With `explicit_time` the network is told when a window begins. `seed` decides the initial weights;
+        without one, torch's own generator does.
         """
         problem = train.problem
+        _check_windows(problem, window, explicit_time)
         if own_time and options.get("clocks"):
             raise ValueError("clocks go by parameters, own_time makes those rates the unit of time. Leave out one.")
         if own_time and not normalise:
@@ -103,6 +111,8 @@ class Surrogate:
             raise ValueError("own_time measures whole trajectories by their initial states. Leave it or window out.")
         if window is not None:
             scaling = replace(scaling, horizon=window)
+        if explicit_time:
+            scaling = replace(scaling, explicit_time=(short(float(train.t[0])), short(float(train.t[-1]))))
         if conserve:
             options = dict(options) | {"conserved": tuple(problem.channels.index(name) for name in conserve)}
         resolution = [n // thinning for n in train.resolution]
@@ -110,7 +120,7 @@ class Surrogate:
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
-            model = _network(name, problem, complete)
+            model = _network(name, problem, scaling, complete)
         if own_time and not model.independent_times:
             raise ValueError(f"own_time needs a model that answers at any time; {name!r} does not. Leave it out.")
         if not model.independent_times:
@@ -118,8 +128,9 @@ class Surrogate:
                 raise ValueError(f"{name!r} goes from frame to frame by itself. Leave window out.")
             _check_equal_steps(name, train.t)
         made = {name: train.attributes[name] for name in MADE_WITH if name in train.attributes}
+        memory = _memory(name, complete.get("history", 1), train.t, window)
         provenance = {
-            "train": describe(train), "trajectories": len(train),
+            "train": describe(train), "trajectories": len(train), **memory,
             "resolution": resolution, "grid": arrangement(train.grid),
             "horizon": horizon_of(train.t), "field_ranges": field_ranges(train),
             "split_in_order": train.split_in_order,
@@ -146,6 +157,17 @@ class Surrogate:
     def horizon(self) -> float:
         """The last time that was seen in training."""
         return float(self.provenance.get("horizon", self.scaling.horizon))
+
+    @property
+    def history(self) -> int:
+        """How many frames an answer begins with."""
+        return self.model.history
+
+    @property
+    def earlier(self) -> tuple[float, ...]:
+        """How long before u0 the other frames of its history are, the oldest first."""
+        gap = self.provenance.get("frame_gap", 0.0)
+        return tuple(gap * number for number in range(self.history - 1, 0, -1))
 
     @property
     def composes(self) -> bool:
@@ -177,11 +199,13 @@ class Surrogate:
 
     def answer(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *_ c"],
         grid: Float[Tensor, "*x D"],
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
-        params: Float[Tensor, "b p"],
+        params: Float[Tensor, "b p"] | Float[Tensor, "b r p"],
         *,
+        params_t: Float[Tensor, " r"] | None = None,
+        start: float | Float[Tensor, "*_"] | None = None,
         differentiable: bool = False,
         tolerance: float | int | None = None,
         points_per_chunk: int | None = None,
@@ -189,9 +213,11 @@ class Surrogate:
     ) -> Float[Tensor, "b t *x c"]:
         """The trajectory at physical times `t` since `u0`, all in physical units; tensors on the model's device.
 
+        After training with a history, u0 is [b h *x c], its last frame the initial state.
         If `differentiable`, gradients run through it, also from window to window: to u0, grid, t, params and the
         weights. It is computed in the precision of the weights then, and all at once, with the memory that this takes.
-        For `tolerance` see `answer_adaptively`, and for the last two `accelerate.predict`.
+        For `params_t` and `start` see `predict`, for `tolerance` `answer_adaptively`, and for the last two
+        `accelerate.predict`.
         """
         check_times(t, plain(self.model), self.name)
         if self.dtype == torch.float64:
@@ -203,25 +229,29 @@ class Surrogate:
                 f"tolerance is {tolerance:g} and the answer is to be differentiable, but windows are chosen by "
                 "comparing answers, and that choice has no gradient. Leave out tolerance."
             )
-        chunks = {"points_per_chunk": points_per_chunk, "precision": precision}
+        about = {"params_t": params_t, "start": start, "points_per_chunk": points_per_chunk, "precision": precision}
         if tolerance is not None:
-            return self.answer_adaptively(u0, grid, t, params, tolerance=tolerance, **chunks)[0]
+            return self.answer_adaptively(u0, grid, t, params, tolerance=tolerance, **about)[0]
+        chunks = {"points_per_chunk": points_per_chunk, "precision": precision}
+        conditions = read_conditions(self.scaling, params, params_t, start, t, max(self.earlier, default=0.0))
 
-        def flow(state: Tensor, times: Tensor) -> Tensor:
-            return self.answer_directly(state, grid, times, params, **chunks)
+        def flow(state: Tensor, times: Tensor, begin: float = 0.0) -> Tensor:
+            return self._within_window(state, grid, times, conditions, begin, **chunks)
 
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
-            return compose(flow, u0, t, self.window) if self.composes else flow(u0, t)
+            return compose(flow, u0, t, self.window, self.earlier) if self.composes else flow(u0, t)
 
     @torch.no_grad()
     def answer_adaptively(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *_ c"],
         grid: Float[Tensor, "*x D"],
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
-        params: Float[Tensor, "b p"],
+        params: Float[Tensor, "b p"] | Float[Tensor, "b r p"],
         *,
         tolerance: float | int,
+        params_t: Float[Tensor, " r"] | None = None,
+        start: float | Float[Tensor, "*_"] | None = None,
         **chunks: Any,
     ) -> tuple[Float[Tensor, "b t *x c"], Steps]:
         """The answer in windows that differ from their two halves by `tolerance` of the field's norm at most.
@@ -229,28 +259,44 @@ class Surrogate:
         They are shorter than `window` where they have to be, for each sample by itself; the second part of the result
         says what they were and estimates the error. See docs/how-far.md for when that means something.
         """
-        check_tolerance(tolerance, composes=self.composes, name=self.name)
-        scaling = self.scaling.to(u0.device)
+        check_tolerance(tolerance, composes=self.composes, name=self.name, history=self.history)
+        scaling, conditions = self.scaling.to(u0.device), read_conditions(self.scaling, params, params_t, start, t)
 
-        def flow(state: Tensor, times: Tensor, rows: Tensor) -> Tensor:
-            return self.answer_directly(state, grid, times, params[rows], **chunks)
+        def flow(state: Tensor, times: Tensor, place: Place) -> Tensor:
+            own = conditions.select(place.rows)
+            return self._within_window(state, grid, times, own, place.begin, place.length, **chunks)
 
         def distance(u: Tensor, reference: Tensor, rows: Tensor) -> Tensor:
-            return relative_distance(scaling.units(u0[rows], params[rows]), u, reference)
+            return relative_distance(scaling.units(u0[rows], conditions.select(rows).at(0.0)), u, reference)
 
         return compose_adaptively(flow, distance, u0, t, self.window, tolerance)
 
     def answer_directly(
         self,
-        u0: Float[Tensor, "b *x c"],
+        u0: Float[Tensor, "b *_ c"],
         grid: Float[Tensor, "*x D"],
         t: Float[Tensor, " t"] | Float[Tensor, "b t"],
         params: Float[Tensor, "b p"],
         **chunks: Any,
     ) -> Float[Tensor, "b t *x c"]:
         """What the network answers by itself, at any time: within its window it was trained to."""
-        units = self.scaling.to(u0.device).units(u0, params)
-        scaled, times = units.params(params) if self.model.params else None, units.times(t)
+        return self._within_window(u0, grid, t, read_conditions(self.scaling, params, None, None, t), **chunks)
+
+    def _within_window(
+        self,
+        u0: Float[Tensor, "b *_ c"],
+        grid: Float[Tensor, "*x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        conditions: Conditions,
+        begin: float | Float[Tensor, " b"] = 0.0,
+        length: float | Float[Tensor, " b"] | None = None,
+        **chunks: Any,
+    ) -> Float[Tensor, "b t *x c"]:
+        """What the network answers at times `t` after states that stand `begin` after u0, in windows that are shorter
+        than the trained one where a `length` says so."""
+        units = self.scaling.to(u0.device).units(u0, conditions.at(begin))
+        scaled = units.told(conditions, begin, self.window, length) if self.model.params else None
+        times = units.times(t)
         # A model that steps is asked between its frames too; interpolated, as in the paper.
         known = plain(self.model)
         between = isinstance(known, Rollout) and not on_clock(known, times)
@@ -259,7 +305,8 @@ class Surrogate:
         called = model if between else self.model
         training = self.model.training
         self.model.eval()
-        question = units.fields(u0), self.scaling.coordinates(grid), times, scaled
+        fields = units.fields(u0)
+        question = as_channels(fields) if self.history > 1 else fields, self.scaling.coordinates(grid), times, scaled
         try:
             z = called(*question) if differentiating() else predict(model, *question, **chunks)
         finally:
@@ -276,10 +323,14 @@ class Surrogate:
         precision: str = "fp16",
         layout: str | None = None,
         tolerance: float | int | None = None,
+        *,
+        params_t: Any = None,
+        start: Any = None,
     ) -> xarray.DataArray:
         """The trajectories from initial states `u0` at times `t`, labelled: (sample, t, x[, y[, z]], channel).
 
-        u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible.
+        u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible. After training
+            with a history of h frames, [sample, h, *x, channel], or labelled over t.
         t: times since `u0`; at 0 the answer is `u0` itself.
         params: by name, {"nu": 0.002}, one value or one per sample; several for one initial state make a sample each.
             They join those that a labelled `u0` brings, and replace them.
@@ -292,31 +343,38 @@ class Surrogate:
         layout: the axes of a `u0` that has them in another order, by letters, as in `from_arrays`: "n c x".
         tolerance: windows are halved where one and its two halves differ by more, relative to the field's norm. The
             attributes of the answer then say how many there were and estimate the error.
+        params_t: times since `u0` at which parameters that change with time are given, [time] or [sample, time];
+            between them they are linear. Without it, functions of such a time, and labelled arrays over t.
+        start: after training with `explicit_time`, the time of `u0` on the clock of the data, one or one per sample; by
+            default the first time of the data, after a history that of its last frame.
         """
         warn_of_cut_gradients("predict", {"u0": u0, "t": t, **by_name(params), "x": x})
-        question = read_question(self.problem, u0, t, params, x, self.provenance, layout, self.dtype)
+        start = choose_start(self.scaling, u0, start, max(self.earlier, default=0.0))
+        about = {"params_t": params_t, "window": self.window, "earlier": self.earlier}
+        asked = read_question(self.problem, u0, t, params, x, self.provenance, layout, self.dtype, **about)
+        question = replace(asked, start=start)
         for doubt in self.check(question):
             warnings.warn(doubt, UserWarning, stacklevel=2)
         states, grid, times, table = question.tensors(self.device, self.dtype)
         usual = points_in_flight(plain(self.model), self.device)
-        frame = prod(question.u0.shape[1:-1])
+        frame = prod(question.grid.shape[:-1])
         budget = points_within(memory_limit, usual, frame, lambda: self._largest_tensor(states, grid, table))
-        chunks = {"points_per_chunk": budget, "precision": precision}
+        about = {"params_t": question.params_t, "start": start, "points_per_chunk": budget, "precision": precision}
         attributes: dict[str, Any] = {}
         if tolerance is None:
-            u = self.answer(states, grid, times, table, **chunks).cpu()
+            u = self.answer(states, grid, times, table, **about).cpu()
         else:
-            u, steps = self.answer_adaptively(states, grid, times, table, tolerance=tolerance, **chunks)
+            u, steps = self.answer_adaptively(states, grid, times, table, tolerance=tolerance, **about)
             u, attributes = u.cpu(), steps.describe(self.provenance)
             for doubt in steps.doubts(self.provenance):
                 warnings.warn(doubt, UserWarning, stacklevel=2)
-        u[:, question.t == 0] = question.u0[:, None]
+        u[:, question.t == 0] = question.state[:, None]
         return label(u, question, self.problem).assign_attrs(attributes)
 
     def check(self, question: Question) -> list[str]:
         """Refuse what has no answer; of the rest, a sentence for each way in which it is outside of training."""
         instance = self.provenance.get("instance")
-        check_instance(instance, self.problem, question.u0, question.grid, question.params)
+        check_instance(instance, self.problem, question.state, question.grid, question.params)
         self.scaling.params.check(question.params, self.problem)
         self.scaling.fields.check(question.u0)
         said = list(doubts(question, self.problem, self.scaling, self.provenance, plain(self.model)))
@@ -328,7 +386,8 @@ class Surrogate:
         if kind not in self._largest:
             # After a whole step: at time 0 a model that steps has nothing to do.
             step = self.scaling.horizon / (self.model.steps if isinstance(plain(self.model), Rollout) else 1)
-            compute = partial(self.answer, u0[:1], grid, u0.new_tensor([step]), params[:1])
+            own = params[:1] if params.ndim == 2 else params[:1, 0]
+            compute = partial(self.answer, u0[:1], grid, u0.new_tensor([step]), own)
             self._largest[kind] = largest_tensor(compute)
         return self._largest[kind]
 
@@ -365,14 +424,46 @@ class Surrogate:
         problem = Problem.from_dict(record["problem"])
         name, saved = record["model"]["name"], record["model"]["options"]
         options = {key: _tuples(value) for key, value in saved.items()}
-        model = _network(name, problem, options).eval()
-        return cls(model, name, options, problem, Scaling.from_dict(record["scaling"]), dict(record["provenance"]))
+        scaling = Scaling.from_dict(record["scaling"])
+        model = _network(name, problem, scaling, options).eval()
+        return cls(model, name, options, problem, scaling, dict(record["provenance"]))
 
 
-def _network(name: str, problem: Problem, options: Mapping[str, Any]) -> TrajectoryModel:
+def _network(name: str, problem: Problem, scaling: Scaling, options: Mapping[str, Any]) -> TrajectoryModel:
     """For a problem's fields; in single precision as all that it is asked, whatever torch's default is."""
-    sizes = {"ndim": problem.ndim, "channels": len(problem.channels), "params": len(problem.parameters)}
+    sizes = {
+        "ndim": problem.ndim,
+        "channels": len(problem.channels),
+        "params": scaling.columns.count(len(problem.parameters)),
+    }
     return registry.build(name, **sizes, **options).float()
+
+
+def _check_windows(problem: Problem, window: float | None, explicit_time: bool) -> None:
+    """Whether there are windows for what is told to them."""
+    if problem.varying and window is None:
+        raise ValueError(
+            f"{', '.join(problem.varying)} changes with time, but there are no windows: a direct answer, or a model "
+            "that steps, is told one value of each parameter. Train a vcnef with window= a multiple of the time "
+            "between frames, or give one value per sample."
+        )
+    if explicit_time and window is None:
+        raise ValueError(
+            "explicit_time is true, but there are no windows: a direct answer begins with the first frame, and knows "
+            "all times from that. Set a window, or leave explicit_time out."
+        )
+
+
+def _memory(name: str, history: int, t: Float[Tensor, " t"], window: float | None) -> dict[str, float]:
+    """What a folder notes of a history: how far its frames are apart."""
+    if history == 1:
+        return {}
+    if window is None or not is_even(t):
+        raise ValueError(
+            f"history is {history}, which needs windows on frames that are equally far apart. Set window, resample the "
+            "data, or leave history out."
+        )
+    return {"frame_gap": short(float(t[-1] - t[0]) / (len(t) - 1))}
 
 
 def on_clock(model: Rollout, t: Float[Tensor, "*b t"]) -> bool:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from vcnef.data import Batches, Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
+from vcnef.data.conditions import Columns
 from vcnef.grid import is_even
 from vcnef.pde import noted_generation
 from vcnef.surrogate import Surrogate
@@ -104,6 +105,8 @@ def choose_objective(given: Any, recipe: Recipe, surrogate: Surrogate, queries: 
     """The loss that a recipe names, one of the user's in its place, or both."""
     if given is None:
         return default_objective(recipe, surrogate, queries, t)
+    if (obstacle := _beyond_first_window(surrogate, queries)) is not None:
+        raise ValueError(f"The objective {name_of(given)!r} is a function of your own, but {obstacle}. Leave it out.")
     own = Own(given.objective if isinstance(given, Beside) else given, surrogate.scaling)
     if queries.window:
         own = FirstWindow(own, queries.window, queries.pushes, is_even(t.cpu()))
@@ -112,12 +115,23 @@ def choose_objective(given: Any, recipe: Recipe, surrogate: Surrogate, queries: 
     return own
 
 
+def _beyond_first_window(surrogate: Surrogate, queries: Queries) -> str | None:
+    """What a loss of one window does not know of it: more than a state and constant parameters."""
+    if surrogate.scaling.columns != Columns():
+        return "windows are told of the time or of parameters that change with it, which such a loss does not know"
+    if queries.history > 1:
+        return f"windows begin with {queries.history} frames, where such a loss knows one state"
+    return None
+
+
 def default_objective(recipe: Recipe, surrogate: Surrogate, queries: Queries, t: Tensor) -> Objective:
     """The loss that a recipe names, for data with these times."""
-    even = is_even(t.cpu())
-    data = data_objective(recipe, surrogate.scaling.fields, surrogate.model, queries, even=even)
+    scaling, even = surrogate.scaling, is_even(t.cpu())
+    data = data_objective(recipe, scaling.fields, surrogate.model, queries, even=even, columns=scaling.columns)
     if not recipe.physics:
         return data
+    if (obstacle := _beyond_first_window(surrogate, queries)) is not None:
+        raise ValueError(f"physics is {recipe.physics:g}, but {obstacle}. Set physics to 0.")
     # Without trajectories, nothing but this term holds the initial states.
     alone = {"initial": INITIAL_WEIGHT, "times": queries.times or RANDOM_TIMES}
     generation = noted_generation(surrogate.provenance.get("generated", {}))

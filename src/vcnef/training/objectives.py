@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.data import Batch, Normaliser, Queries
+from vcnef.data.conditions import Columns
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import Rollout
 from vcnef.training.devices import fusion
@@ -78,15 +79,23 @@ def combine(data: Objective, physics: Objective, recipe: Recipe) -> Combined:
 
 
 def data_objective(
-    recipe: Recipe, fields: Normaliser, model: TrajectoryModel, queries: Queries, *, even: bool = True
+    recipe: Recipe,
+    fields: Normaliser,
+    model: TrajectoryModel,
+    queries: Queries,
+    *,
+    even: bool = True,
+    columns: Columns | None = None,
 ) -> Objective:
     """The loss on trajectories that a recipe asks for; `fields` are on the model's device. `even` says whether frames
-    are equally far apart."""
+    are equally far apart, `columns` what windows are told."""
     error = {"mse": mean_square, "relative": Relative(fields)}[recipe.loss]
     if queries.window:
+        _check_history(recipe, queries, even)
         return Windows(
             error, queries.window, queries.pushes, even,
             chain=queries.chain, semigroup=recipe.semigroup, noise=recipe.input_noise,
+            columns=columns or Columns(), history=queries.history,
         )  # fmt: skip
     _check_windows(recipe, queries)
     if recipe.unroll == "full":
@@ -103,6 +112,20 @@ def data_objective(
         "two_stage": TwoStages,
     }
     return ways[recipe.unroll](error)
+
+
+def _check_history(recipe: Recipe, queries: Queries, even: bool) -> None:
+    """Whether there are frames for a history wherever a window begins."""
+    if queries.history > 1 and not even:
+        raise ValueError(
+            f"history is {queries.history}, but the frames of the data are not equally far apart. Leave it out, or "
+            "resample the data."
+        )
+    if queries.history > 1 and recipe.semigroup:
+        raise ValueError(
+            f"semigroup is {recipe.semigroup:g} with history={queries.history}: between frames there is no history to "
+            "begin a part of a window with. Leave out one."
+        )
 
 
 def _check_windows(recipe: Recipe, queries: Queries) -> None:
