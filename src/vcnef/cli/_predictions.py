@@ -82,7 +82,7 @@ def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> No
     columns = {name: u[name].values for name in problem.parameters}
     _, params = make_params(columns, len(u), u.sizes[TIME])
     t = torch.from_numpy(np.array(u[TIME].values, dtype="f4"))
-    problem = replace(problem, ranges={}, varying=varying_among(columns))
+    problem = replace(problem, ranges={}, varying=varying_among(columns, u.sizes[TIME]))
     SAVERS[path.suffix](Trajectories(torch.from_numpy(u.values), t, grid, params, problem), path)
 
 

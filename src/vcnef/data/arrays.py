@@ -77,7 +77,9 @@ def from_arrays(
     grid, domain = make_grid(x, tuple(fields.shape[2:-1]))
     names, columns = make_params(by_name(params), len(fields), fields.shape[1])
     sides = settle(True if periodic is None else periodic, len(domain))
-    problem = Problem(name or "custom", fields_named, names, domain, sides, varying=varying_among(by_name(params)))
+    problem = Problem(
+        name or "custom", fields_named, names, domain, sides, varying=varying_among(by_name(params), fields.shape[1])
+    )
     attributes = {TIMES: ASSUMED} if t is None else {}
     data = Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem, attributes)
     warn_of_seams(data, said=periodic is not None)
@@ -201,7 +203,7 @@ def make_params(
     columns = []
     for name, value in params.items():
         column = as_tensor(value, f"params[{name!r}]", dtype)
-        varies = column.ndim == 2 and column.shape[0] in (1, samples) and column.shape[1] == frames
+        varies = is_over_time(column, frames) and len(column) in (1, samples)
         if not varies and not one_or_each(column, samples):
             over_time = "" if frames is None else f", or [{samples}, {frames}], those at all times of a changing one"
             raise ValueError(
@@ -216,9 +218,14 @@ def make_params(
     return tuple(params), torch.stack(columns, dim=-1) if columns else torch.zeros(samples, 0, dtype=dtype)
 
 
-def varying_among(params: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of those whose values are given at all frames."""
-    return tuple(name for name, value in params.items() if np.ndim(value) == 2)
+def varying_among(params: Mapping[str, Any], frames: int) -> tuple[str, ...]:
+    """The names of those whose values are given at all of so many frames."""
+    return tuple(name for name, value in params.items() if is_over_time(value, frames))
+
+
+def is_over_time(value: Any, frames: int | None) -> bool:
+    """Whether values are [samples, frames]; at a single one there is nothing that changes."""
+    return frames != 1 and np.ndim(value) == 2 and np.shape(value)[1] == frames
 
 
 def columns_of(table: Any, problem: Problem) -> dict[str, Any]:

@@ -225,7 +225,7 @@ def describe_fields(
         check_digits(seen, first.problem.channels)
     names, table = make_params(params, *u.shape[:2])
     sides = settle(known.get("periodic", True), first.problem.ndim)
-    changing = varying_among(params)
+    changing = varying_among(params, u.shape[1])
     problem = replace(first.problem, parameters=names, varying=changing, **{**known, "periodic": sides})
     frames = view.frames(first.t.numpy())
     table = table[:, frames] if changing else table

@@ -57,7 +57,7 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any,
             names, table = make_params(given, *shape[:2])
             # Only what the benchmark would have noted tells an equation: anybody may call a parameter nu.
             problem = _benchmark_problem(name, path.stem, keys, lines, tuple(values))
-            problem = replace(problem, parameters=names, varying=varying_among(given), periodic=name.periodic)
+            problem = replace(problem, parameters=names, varying=varying_among(given, shape[1]), periodic=name.periodic)
             if "periodic" in file.attrs and periodic is None:
                 problem = replace(problem, periodic=noted_periodic(file.attrs["periodic"], problem.ndim))
         if periodic is not None:
@@ -176,7 +176,7 @@ def _noted_problem(
         raise FileError(f"has 'params' of shape {table.shape}; expected finite {expected} for {names}.")
     known = {**columns_of(table, problem), **given}
     names, columns = make_params(known, *sizes)
-    return replace(problem, parameters=names, varying=varying_among(known), ranges={}), columns
+    return replace(problem, parameters=names, varying=varying_among(known, sizes[1]), ranges={}), columns
 
 
 def _benchmark_problem(
