@@ -8,7 +8,20 @@ import pytest
 import vcnef
 
 SOURCE = Path(vcnef.__file__).parent
-GROUND = {"problem", "periodicity", "grid", "device", "suggest", "timing", "spelling", "checks", "whole", "progress"}
+GROUND = {
+    "problem",
+    "periodicity",
+    "grid",
+    "device",
+    "suggest",
+    "timing",
+    "spelling",
+    "checks",
+    "whole",
+    "progress",
+    "units",
+    "labels",
+}
 
 MAY_USE = {
     "problem": set(),
@@ -21,6 +34,8 @@ MAY_USE = {
     "checks": set(),
     "whole": set(),
     "progress": set(),
+    "units": set(),
+    "labels": set(),
     "nn": set(),
     "pde": set(),
     "metrics": set(),

@@ -280,7 +280,7 @@ def test_files_that_do_not_go_together(tmp_path, change, message):
         ({"periodic": False}, "only one of them is periodic"),
         ({"domain": ((0.0, 1.0625),)}, r"their domains are \(\(0.0, 1.0625\),\) and \(\(0.0, 1.0\),\)"),
         ({"name": "kdv"}, "they are of kdv and burgers"),
-        ({"units": {"u": "km/h", "t": "s"}}, "u is in km/h and m/s"),
+        ({"units": {"u": "km/h", "t": "s"}}, "u is in km/h and m/s. Multiply it by 0.277"),
         ({"units": {"t": "s since 2001-01-01"}}, None),
         ({"name": "second"}, None),  # as the file is called
     ],

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import h5py
 import numpy as np
 
 from vcnef.data import open as open_data
 from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of
+from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import arrange, read_layout, spell_layout, usual_layout
+from vcnef.labels import params_of, units_of_states
 from vcnef.problem import SPACE, Problem
+from vcnef.units import check_units
 
 STATE_KEYS = ("u0", "u")
 """Names under which a file may hold the states as one array."""
@@ -79,7 +81,7 @@ def _read_npz(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
 
 
 def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
-    with speaking_of(path), h5py.File(path, "r") as file:
+    with speaking_of(path), open_hdf5(path) as file:
         trajectories = "t-coordinate" in file
         if not trajectories:
             # Datasets are not read here: of trajectories only the first frame is.
@@ -95,6 +97,8 @@ def _read_netcdf(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with reading_netcdf(path) as dataset:
         _refuse_layout(wanted.layout)
         states = dataset.load()
+    noted = {name: unit for name, unit in units_of_states(problem, states).items() if name not in wanted.told}
+    check_units(noted, problem.units, f"the file {path}", f"the model of {problem.name}")
     start = None
     for name in ("t", "time"):
         if name not in states.dims:
@@ -102,10 +106,7 @@ def _read_netcdf(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
         last = min(wanted.frames, states.sizes[name]) - 1
         start = float(states[name][last]) if name in states.coords else None
         states = states.isel({name: slice(last + 1)}) if wanted.frames > 1 else states.isel({name: 0}, drop=True)
-    # Of what changes with time, the value at the first frame says too little.
-    stay = [name for name in problem.parameters if name not in problem.varying]
-    params = {name: states[name].values for name in stay if name in states.variables}
-    return InitialStates(states, None, params, start)
+    return InitialStates(states, None, params_of(problem, states), start)
 
 
 def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
@@ -114,6 +115,8 @@ def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialS
     stride = ONLY_THE_FIRST if wanted.frames == 1 else 1
     data = open_data(path, time_stride=stride, stream=False, **given)
     _check_channels(path, data.problem.channels, problem)
+    noted = {name: unit for name, unit in data.problem.units.items() if name not in wanted.told}
+    check_units(noted, problem.units, f"the file {path}", f"the model of {problem.name}")
     names = data.problem.parameters
     stay = [name for name in problem.parameters if name in names and name not in data.problem.varying]
     table = data.params[:, 0] if data.problem.varying else data.params

@@ -11,8 +11,8 @@ import numpy as np
 
 from vcnef.cli._outputs import cannot_write, check_place
 from vcnef.data.arrays import note_periodic
-from vcnef.data.labelled import CHANNEL, POINT, TIME
 from vcnef.data.save import HEAD, SAVERS
+from vcnef.labels import CHANNEL, POINT, TIME
 from vcnef.problem import SPACE, Problem
 from vcnef.whole import check_room, replacing
 

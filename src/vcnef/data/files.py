@@ -23,6 +23,7 @@ from vcnef.data.arrays import (
     varying_among,
 )
 from vcnef.data.fields import Fields, HeldFields, MappedFields, bytes_each, look, read_finite
+from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import EXAMPLES, Letters, arrange, choose_layout, lengths_of, spell_layout, usual_layout
 from vcnef.data.names import name_own
 from vcnef.data.notes import NOTE, read_note, understand
@@ -142,6 +143,7 @@ def reading_netcdf(path: Path) -> Iterator[xr.Dataset]:
         with path.open("rb") as file:
             if file.read(3) == b"CDF":
                 raise ValueError("has the classic format of NetCDF 3; expected NetCDF 4. Convert it with nccopy -k nc4")
+        open_hdf5(path).close()
         # Times as they are counted: "hours since" a day would be read as dates.
         with xr.open_dataset(path, engine="h5netcdf", decode_times=False) as dataset:
             yield dataset

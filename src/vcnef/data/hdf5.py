@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 import torch
 
+from vcnef.data.inside import LeadsElsewhereError, open_hdf5
 from vcnef.data.precision import check_resolved
 
 ADVICE = "Write such data with vcnef.from_arrays(u, t=t, x=x, params=...).save(path)."
@@ -27,10 +28,12 @@ def reading(path: Path) -> Iterator[h5py.File]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     try:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             yield file
     except FileError as error:
         raise ValueError(f"{path} {error}") from None
+    except LeadsElsewhereError as error:
+        raise ValueError(f"{path} {error}.") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     except (OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError) as error:

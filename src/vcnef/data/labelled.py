@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,23 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.arrays import Domain, by_name, from_arrays, note_periodic, noted_periodic, usual_names
+from vcnef.data.arrays import (
+    Domain,
+    by_name,
+    from_arrays,
+    note_periodic,
+    noted_periodic,
+    usual_names,
+)
 from vcnef.data.layout import spell_layout, usual_layout
 from vcnef.data.notes import NOTE, read_note, understand, write_note
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import axes, is_scattered
+from vcnef.labels import CHANNEL, POINT, SAMPLE, SYNONYMS, TIME, join, points_of, units_beside, units_of
 from vcnef.periodicity import per_axis, settle
 from vcnef.problem import COORDINATES, SPACE, Problem
 
-SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
-POINT = "point"
-"""The one space dimension of scattered points, over which x, y and z are coordinates."""
-SYNONYMS = {
-    "n": SAMPLE, "b": SAMPLE, "batch": SAMPLE, "trajectory": SAMPLE, "time": TIME,
-    "c": CHANNEL, "channels": CHANNEL, "field": CHANNEL, "variable": CHANNEL,
-}  # fmt: skip
 OVER = ((SAMPLE,), (SAMPLE, TIME), (TIME, SAMPLE))
 """Dimensions of parameters that differ between samples, also with time."""
 NUMBERS = "fiu"
@@ -51,7 +52,11 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
     problem = replace(data.problem, **closed | {key: value for key, value in noted.items() if key not in told})
     if closed:
         warn_of_seams(replace(data, problem=problem), said="periodic" in noted)
-    problem = replace(problem, units=units_of(labelled, problem.channels, problem.parameters))
+    units = units_of(labelled, problem.channels, problem.parameters)
+    # What is given beside replaces the labels, and their units with them.
+    replaced = {*by_name(given["params"]), *(SPACE if "x" in told else ()), *((TIME,) if "t" in told else ())}
+    units = {name: unit for name, unit in units.items() if name not in replaced}
+    problem = replace(problem, units=units | units_beside(given["t"], given["x"], given["params"]))
     note = understand(read_note(labelled.attrs.get(NOTE)), len(data))
     note["attributes"] = {**data.attributes, **note["attributes"]}
     return replace(data, problem=problem, **note)
@@ -123,19 +128,6 @@ def _check_labels(array: xr.DataArray, given: Mapping[str, Any]) -> None:
         )
 
 
-def points_of(array: xr.DataArray, space: Sequence[str]) -> tuple[np.ndarray, ...] | np.ndarray | None:
-    """The coordinates along each axis, or of scattered points `[point, axis]`; None where there are none at all."""
-    known = [axis for axis in space if axis in array.coords]
-    missing = [axis for axis in space if axis not in known]
-    if known and missing:
-        raise ValueError(
-            f"The labelled array has coordinates for {', '.join(known)}, but none for {', '.join(missing)}. "
-            f"Add them with array.assign_coords({missing[0]}=...), or leave out all with array.drop_vars({known})."
-        )
-    lines = tuple(array[axis].values for axis in known)
-    return (np.stack(lines, axis=-1) if POINT in array.dims else lines) if known else None
-
-
 def _of_parameters(name: Any) -> tuple[tuple[str, ...], ...]:
     """The dimensions that a parameter may have. A single y is where other data were cut off, and none."""
     return ((SAMPLE,),) if name in COORDINATES else ((), *OVER)
@@ -173,34 +165,6 @@ def _check_used(others: Mapping[Any, xr.DataArray]) -> None:
             f"numbers over {SAMPLE}, or {SAMPLE} and {TIME}. Make them channels or "
             f"parameters, or leave them out with drop_vars({list(lost)})."
         )
-
-
-def join(fields: Mapping[Any, xr.DataArray]) -> xr.DataArray:
-    """One array with the fields as its channels. One alone stays as it is, for it may have a channel dimension."""
-    if len(fields) == 1:
-        return next(iter(fields.values()))
-    if several := [str(name) for name, each in fields.items() if each.sizes.get(CHANNEL, 1) > 1]:
-        raise ValueError(
-            f"the dataset has several channels in {', '.join(several)} and other fields beside. Select one variable, "
-            f"or split it by to_dataset(dim={CHANNEL!r})."
-        )
-    index = xr.IndexVariable(CHANNEL, [str(name) for name in fields])
-    return xr.concat([each.rename(None) for each in fields.values()], dim=index, coords="minimal", compat="override")
-
-
-def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) -> dict[str, str]:
-    """The units that labelled data note, by the names of channels, parameters and coordinates."""
-    # Dimensions alone have synonyms: c may be the speed of waves.
-    synonyms = {name: SYNONYMS[name] for name in labelled.dims if name in SYNONYMS}
-    noted = {synonyms.get(name, str(name)): each.attrs.get("units") for name, each in labelled.coords.items()}
-    if isinstance(labelled, xr.Dataset):
-        noted |= {str(name): each.attrs.get("units") for name, each in labelled.data_vars.items()}
-    elif "units" in labelled.coords and labelled["units"].size == len(channels):
-        noted |= dict(zip(channels, np.atleast_1d(labelled["units"].values), strict=True))
-    elif len(channels) == 1:
-        noted[channels[0]] = labelled.attrs.get("units")
-    known = (*channels, *parameters, TIME, *SPACE)
-    return {name: str(unit) for name, unit in noted.items() if unit and name in known}
 
 
 def noted_problem(attributes: Mapping[str, Any], ndim: int) -> dict[str, Any]:

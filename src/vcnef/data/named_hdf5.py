@@ -13,6 +13,7 @@ from vcnef.data.arrays import one_or_each
 from vcnef.data.fields import DatasetFields
 from vcnef.data.files import ARRAYS, describe_named, layout_of, speaking_of
 from vcnef.data.hdf5 import reading
+from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import usual_layout
 from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import LAYOUT
@@ -33,7 +34,7 @@ def is_named(path: Path) -> bool:
 
 def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool | None, layout: str | None) -> Source:
     """Look at everything in a file but its fields, which are read row by row."""
-    with speaking_of(path), h5py.File(path, "r") as file:
+    with speaking_of(path), open_hdf5(path) as file:
         u = _numbers(file, "u")
         arrays = {"u": u} | _coordinates(file)
         letters = layout_of(u, layout, arrays)

@@ -16,6 +16,7 @@ from vcnef.data.names import name_own
 from vcnef.grid import spell_sides
 from vcnef.periodicity import spell_axes
 from vcnef.problem import Problem
+from vcnef.units import advice, differing
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +89,9 @@ def differences(other: Any, first: Any) -> Iterator[str]:
             yield f"they have {' and '.join(sides)} {what}"
         elif not _close(here, there):
             yield f"their {what} differ, by up to {float((here - there).abs().max()):.3g}"
-    for what, unit in got.units.items():
-        # Hours are hours, whichever day they are counted from.
-        here, there = (each.partition(" since ")[0] for each in (unit, expected.units.get(what, unit)))
-        if here != there:
-            yield f"{what} is in {here} and {there}"
+    for what, here, there in differing(got.units, expected.units):
+        fix = advice(here, there).rstrip(".")
+        yield f"{what} is in {here} and {there}. {fix}"
     if got.periodic != expected.periodic:
         both = isinstance(got.periodic, bool) and isinstance(expected.periodic, bool)
         sides = " and ".join(spell_axes(each.closes) for each in (got, expected))

@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 from torch import Tensor
 
+from vcnef.data.inside import open_hdf5
 from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
 from vcnef.data.precision import short
@@ -32,7 +33,7 @@ class TrajectoryWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             channels = json.loads(file.attrs["problem"])["channels"]
             fields = [file[key] for key in field_keys(channels)]
             self._offsets = [dataset.id.get_offset() for dataset in fields]
@@ -61,7 +62,7 @@ class TrajectoryWriter:
         """Sum up a complete file in its attributes; harmless when done twice."""
         attempts = self.attempts()
         try:
-            with h5py.File(self.path, "r+") as file:
+            with open_hdf5(self.path, "r+") as file:
                 file.attrs.modify("completed", np.int64((attempts >= 0).sum()))
                 file.attrs.modify("redrawn", np.int64(attempts.clip(min=0).sum()))
         except BlockingIOError:

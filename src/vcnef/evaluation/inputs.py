@@ -17,6 +17,7 @@ from vcnef.evaluation.own_model import EXPECTED, OwnModel
 from vcnef.packaged import locate
 from vcnef.suggest import suggestion
 from vcnef.surrogate import Surrogate
+from vcnef.units import check_units
 
 BLOCK_BYTES = 2**29
 """Of fields at full resolution that are read at once."""
@@ -76,6 +77,7 @@ def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"] | Float[T
                 f"The model expects the {what} {shown[0]}; the data have {shown[1]}. "
                 "Give data of the problem that the model was trained on."
             )
+    check_units(problem.units, trained.units, "the data", "the model")
     if missing := [name for name in trained.parameters if name not in problem.parameters]:
         raise ValueError(
             f"The model expects the parameters {', '.join(trained.parameters)}; the data have "

@@ -13,12 +13,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.labels import POINT, params_of, states_of, units_beside, units_of_states
 from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
 from vcnef.pde.equation import OWN, OWN_EQUATIONS, Equation, Value
 from vcnef.pde.gas import VACUUM
+from vcnef.problem import SPACE
 from vcnef.suggest import suggestion
+from vcnef.units import check_units
 
 EQUATIONS: Mapping[str, Callable[[str], Equation]] = MappingProxyType(
     {
@@ -73,16 +76,22 @@ def solve(
     u0: Any,
     *,
     t: Any,
-    params: Mapping[str, Value] | None = None,
+    params: Any = None,
     domain: Sequence[Sequence[int | float]] | None = None,
     generation: str = "documented",
 ) -> Float[Tensor, "b t *x c"]:
     """Run the classical solver on given initial states `u0 [b *x c]` at time 0; returns the states at times `t`.
 
-    `u0` and `t` are arrays of any kind: NumPy, torch, or labelled ones, whose axes are in that order.
+    `u0` and `t` are arrays of any kind: NumPy, torch, or labelled ones. The axes and channels of a labelled u0 are
+    taken by their names, and its coordinates, units and parameters are those that it says, or the equation refuses it.
     `params` are numbers or one value per sample, by name; the equation's defaults stand in for those left out.
     """
     chosen = equation(name, generation=generation)
+    if hasattr(u0, "dims"):
+        u0, params = _unlabelled(chosen, u0, params or {}, chosen.problem.domain if domain is None else domain)
+    check_units(units_beside(t, None, params), chosen.problem.units, "the question", f"the equation {chosen.name!r}")
+    if isinstance(params, Mapping):
+        params = {name: np.asarray(value) if hasattr(value, "dims") else value for name, value in params.items()}
     states = _real(u0, "u0")
     _check_states(chosen, states)
     times = _real(t, "t").to("cpu", torch.float64)
@@ -90,6 +99,37 @@ def solve(
     if domain is not None:
         check_domain(chosen, domain)
     return chosen.solve(states, times, params, domain=domain)
+
+
+def _unlabelled(
+    chosen: Equation, u0: Any, params: Mapping[str, Value], domain: Sequence[Sequence[int | float]]
+) -> tuple[Any, dict[str, Any]]:
+    """The states `[b *x c]` and parameters of a labelled array, whose names and points have to be the equation's."""
+    problem, whose = chosen.problem, f"the equation {chosen.name!r}"
+    ordered = states_of(problem, u0, whose)
+    if POINT in ordered.dims:
+        raise ValueError(f"u0 lies on scattered points; {whose} is solved on cells. Give it on a uniform grid.")
+    noted = {name: unit for name, unit in units_of_states(problem, u0).items() if name not in params}
+    check_units(noted, problem.units, "u0", whose)
+    check_domain(chosen, domain)
+    for axis, (low, high) in zip(SPACE, domain, strict=False):
+        if axis in ordered.coords:
+            _check_points(axis, ordered[axis].values, low, high)
+    beside = {name: torch.as_tensor(np.array(each, dtype="f8")) for name, each in params_of(problem, u0).items()}
+    return ordered.values, {**beside, **params}
+
+
+def _check_points(axis: str, line: np.ndarray, low: float, high: float) -> None:
+    """Refuse points that are not one in each cell of the domain, in their order."""
+    cell = (high - low) / len(line)
+    offsets = line - (low + cell * (np.arange(len(line)) + 0.5))
+    # Points may lie anywhere in their cells, as at their left ends, but equally in all of them.
+    if not (np.abs(offsets) < 0.75 * cell).all() or np.ptp(offsets) > 0.01 * cell:
+        raise ValueError(
+            f"u0 is given at {len(line)} points of {axis} from {line[0]:g} to {line[-1]:g}; expected one in each of as "
+            f"many equal cells from {low:g} to {high:g}. Give the domain of u0, domain=((low, high), ...), or its "
+            "values at such points."
+        )
 
 
 def _real(array: Any, what: str) -> Tensor:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
-from vcnef.data.labelled import CHANNEL, POINT, SAMPLE, SYNONYMS, TIME, join, points_of
 from vcnef.data.layout import OF_STATES, Letters, arrange, orders, read_layout, spell_layout
+from vcnef.labels import POINT, params_of, points_of, states_of, units_beside, units_of_states
 from vcnef.problem import SPACE, Problem
 from vcnef.suggest import suggestion
 from vcnef.surrogate.points import UNIFORM, are_scattered, usual_points
 from vcnef.surrogate.records import read_records
+from vcnef.units import check_units
 
 FAR_FEWER = 4
 """From fewer points than one in so many of those of training on, an answer means little."""
@@ -71,12 +71,13 @@ def read_question(
     other frames of its history, if it has one.
     """
     trained, given = provenance or {}, by_name(params)
+    check_units(_units(problem, u0, t, given, x), problem.units, "the question", f"this surrogate of {problem.name}")
     labelled = hasattr(u0, "dims")
     if labelled:
         if layout is not None:
             raise ValueError(f"layout is {layout!r}, but a labelled u0 names its axes itself. Leave layout out.")
-        given = {**_labelled_params(problem, u0), **given}
-        array = _labelled_states(problem, u0, earlier)
+        given = {**params_of(problem, u0), **given}
+        array = states_of(problem, u0, f"this surrogate of {problem.name}", earlier)
         x = points_of(array, SPACE[: problem.ndim]) if x is None else x
         u0 = array.values
     if x is None:
@@ -104,67 +105,11 @@ def read_question(
     return Question(states, grid, times, table, record_t if table.ndim == 3 else None)
 
 
-def _labelled_params(problem: Problem, u0: Any) -> dict[str, Any]:
-    known = u0.variables if hasattr(u0, "data_vars") else u0.coords
-    # Of what changes with time, the value at one time says too little.
-    named = [name for name in problem.parameters if name in known and name not in problem.varying]
-    return {name: u0[name].values for name in named}
-
-
-def _labelled_states(problem: Problem, u0: Any, earlier: tuple[float, ...]) -> Any:
-    """The labelled array `[sample, *x, channel]` of one in any order, or of a dataset; of a history, with its times."""
-    array = u0.rename({dim: SYNONYMS[dim] for dim in u0.dims if dim in SYNONYMS})
-    if hasattr(array, "data_vars"):
-        array = _field_of(array)
-    remembered = (TIME,) if earlier and TIME in array.dims else ()
-    if remembered:
-        _check_gaps(array, earlier)
-    elif array.sizes.get(TIME) == 1:
-        array = array.isel({TIME: 0})
-    axes = SPACE[: problem.ndim]
-    space = (POINT,) if POINT in array.dims else axes
-    missing = [dim for dim in space if dim not in array.dims]
-    unknown = [str(dim) for dim in array.dims if dim not in (SAMPLE, *remembered, *space, CHANNEL)]
-    if missing or unknown:
-        raise ValueError(
-            f"u0 has the dimensions {tuple(array.dims)}; this surrogate of {problem.name} expects {SAMPLE}, "
-            f"{', '.join(axes)} and {CHANNEL}. Select one time, or rename them with u0.rename(...)."
-        )
-    complete = array.expand_dims([dim for dim in (SAMPLE, CHANNEL) if dim not in array.dims])
-    if CHANNEL in complete.coords:
-        names = [str(name) for name in complete[CHANNEL].values]
-        if set(names) != set(problem.channels) or len(names) != len(problem.channels):
-            raise ValueError(
-                f"u0 has the channels {', '.join(names)}; this surrogate of {problem.name} expects "
-                f"{', '.join(problem.channels)}. Rename or add the fields that differ."
-            )
-        complete = complete.isel({CHANNEL: [names.index(name) for name in problem.channels]})
-    return complete.transpose(SAMPLE, *remembered, *space, CHANNEL)
-
-
-def _check_gaps(array: Any, earlier: tuple[float, ...]) -> None:
-    """Whether labelled times are as far apart as the frames of training."""
-    if TIME not in array.coords or array.sizes[TIME] != 1 + len(earlier):
-        return
-    gaps, expected = np.diff(array[TIME].values.astype(float)), earlier[-1]
-    if not np.allclose(gaps, expected, rtol=1e-3):
-        raise ValueError(
-            f"The frames of u0 are {gaps.min():.4g} to {gaps.max():.4g} apart; expected {expected:.4g}, as in "
-            "training. Give the frames at such times before u0."
-        )
-
-
-def _field_of(dataset: Any) -> Any:
-    """One array with a channel dimension out of the variables that live in space."""
-    fields = {name: each for name, each in dataset.data_vars.items() if {*SPACE, POINT} & {*each.dims}}
-    if not fields:
-        there = ", ".join(f"{name} over {tuple(each.dims)}" for name, each in dataset.data_vars.items())
-        raise ValueError(
-            f"u0 is a dataset without a variable over {', '.join(SPACE)} or {POINT}; it has {there or 'none at all'}. "
-            "Rename the dimensions with u0.rename(...)."
-        )
-    field = join(fields)
-    return field if CHANNEL in field.coords or CHANNEL in field.dims else field.expand_dims({CHANNEL: [field.name]})
+def _units(problem: Problem, u0: Any, t: Any, params: Mapping[str, Any], x: Any) -> dict[str, str]:
+    """Everything that is noted of units; what is given beside u0 replaces what its labels say."""
+    noted = units_of_states(problem, u0) if hasattr(u0, "dims") else {}
+    replaced = {*params, *(() if x is None else SPACE)}
+    return {name: unit for name, unit in noted.items() if name not in replaced} | units_beside(t, x, params)
 
 
 def read_layout_of_states(layout: Any) -> Letters:

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.data.conditions import Conditions
-from vcnef.data.labelled import CHANNEL, SAMPLE, TIME, label_points, parameter_over
+from vcnef.data.labelled import label_points, parameter_over
+from vcnef.labels import CHANNEL, SAMPLE, TIME
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
