@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from vcnef.checks import check_path
 from vcnef.config import Config
 from vcnef.config.sections import ABOUT_WHOLE
 from vcnef.config.settings import flatten, parse_setting
@@ -93,7 +94,8 @@ def fit(
         data, drawn by a fixed seed; a number for `valid` is another share.
     model, preset: by default a VCNeF, with a preset chosen by the number of space axes and of trajectories.
     overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
-        Strides and the horizon are those of the data, unless they are given here.
+        Strides and the horizon are those of the data, unless they are given here; a warning says which ones of a
+        preset are left out so.
 
     objective: a loss of your own, a function of (model, batch, progress) in place of the preset's; or beside it, as
         `vcnef.training.Beside(f, weight=0.1)`. `vcnef.training.Objective` says what a batch holds.
@@ -111,7 +113,10 @@ def fit(
     window = asked_window(overrides) if model in (None, "vcnef") else "direct"
     chosen = preset or choose_preset(trajectories, window)
     config = Config.load(preset) if preset else fit_patches(chosen, trajectories)
-    config = config.with_model(model or config.model.name).override({"data": VIEW})
+    config = config.with_model(model or config.model.name)
+    if preset and (ignored := _ignored_view(str(preset), config, overrides)):
+        warnings.warn(ignored, UserWarning, stacklevel=2)
+    config = config.override({"data": VIEW})
     own = [each.name for each in signature(fit).parameters.values() if each.kind is each.KEYWORD_ONLY]
     config = config.override(overrides, beside=own)
     _check_objective(objective, config, overrides)
@@ -192,7 +197,7 @@ def train(
 
 def load(path: str | Path) -> Surrogate:
     """The surrogate of a run folder, of a model folder, or of a packaged model: `load("burgers")`."""
-    return Surrogate.load(locate(path))
+    return Surrogate.load(locate(check_path(path, "The run or model to load")))
 
 
 def choose_preset(data: Data, window: str | float = "auto") -> str:
@@ -294,6 +299,21 @@ def _as_trajectories(data: Any, **given: Any) -> Data:
     if given:
         raise ValueError(f"{', '.join(given)} is given beside trajectories, which have their own. Leave it out.")
     return data
+
+
+def _ignored_view(preset: str, config: Config, overrides: Mapping[str, Any]) -> str | None:
+    """What a preset would leave out of files and `fit` does not, in a sentence; None where nothing differs."""
+    given = {name.rpartition(".")[2] for name, _ in flatten(overrides)}
+    own = {name: getattr(config.data, name) for name in VIEW}
+    ignored = {name: value for name, value in own.items() if value != VIEW[name] and name not in given}
+    if not ignored:
+        return None
+    asked, here = (", ".join(f"{name}={values[name]}" for name in ignored) for values in (ignored, VIEW))
+    return (
+        f"The preset {preset!r} has {asked} for its files; fit takes data as they are, {here}, which is another "
+        f"experiment than on the command line. Give fit(..., {asked}) if the data are at full resolution, and "
+        f"fit(..., {here}) if they are as they should be."
+    )
 
 
 def _view(data: Data, config: Config) -> Data:
