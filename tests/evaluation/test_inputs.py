@@ -3,11 +3,13 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
-from vcnef.data import generate
+from vcnef.data import from_arrays, generate
 from vcnef.evaluation import evaluate
+from vcnef.surrogate import Surrogate
 from vcnef.workflow import load
 
 
@@ -135,3 +137,36 @@ def test_parameters_that_the_model_does_not_know_only_group(make_data, make_surr
     surrogate.problem = replace(data.problem, parameters=(), ranges={})
     found = evaluate(surrogate, data)
     assert [group.seen for group in found.parameters] == [None, None]
+
+
+def test_another_equation_and_other_sides_are_noted(make_data, make_surrogate):
+    data = make_data()
+    surrogate = make_surrogate(replace(data, problem=replace(data.problem, name="burgers")))
+    other = replace(data, problem=replace(data.problem, name="advection", periodic=False))
+    notes = evaluate(surrogate, other, split="test").notes
+    assert (
+        "The equation of these data is advection, that of training was burgers: the model was not made for them."
+        in notes
+    )
+    assert (
+        "The periodicity of these data is along no axis, that of training was along x: the model was not made for them."
+        in notes
+    )
+    # The names of own data say nothing of their equation.
+    mine = replace(data, problem=replace(data.problem, name="mine"))
+    assert not [note for note in evaluate(surrogate, mine, split="test").notes if "not made for them" in note]
+
+
+def test_initial_states_beyond_those_of_training_are_noted():
+    x, nu = (np.arange(16) + 0.5) / 16, np.linspace(0.01, 0.1, 20)
+    u = np.sin(2 * np.pi * (x + nu[:, None]))[:, None, :, None] * np.linspace(1, 0.5, 5)[:, None, None]
+    data = from_arrays(u, t=np.linspace(0, 1, 5), x=x, params={"nu": nu})
+    tiny = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
+    surrogate = Surrogate.build("vcnef", tiny, data, seed=0)
+    said = (
+        "u0 has u between -10 and 10; in training it was between -1 and 1. The answer is extrapolated; check the units"
+    )
+    louder = replace(data, u=data.u * 10)
+    for asked, expected in ((data, False), (louder, True)):
+        notes = evaluate(surrogate, asked, split="all", batch=7, solver=False).notes
+        assert any(note.startswith(said) for note in notes) == expected

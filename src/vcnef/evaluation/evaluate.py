@@ -18,6 +18,7 @@ from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
 from vcnef.evaluation.groups import Grouping, group_by_value
 from vcnef.evaluation.held_out import Judged, choose_judged
 from vcnef.evaluation.inputs import (
+    AskedStates,
     Report,
     as_surrogate,
     blocks,
@@ -78,7 +79,8 @@ def evaluate(
     groups = group_by_value(judged, surrogate.problem, surrogate.provenance)
     beside = Baselines(plan.base, mean_of_training(chosen.training, plan.base))
     answering = surrogate if tolerance is None else AdaptiveAnswers(surrogate, tolerance)
-    judges = _judge(answering, judged, params, plan, groups, beside, batch, device, progress)
+    asked = AskedStates()
+    judges = _judge(answering, judged, params, plan, groups, (beside, asked), batch, device, progress)
     about_windows = [] if tolerance is None else answering.notes()
     results, notes = _results(answering, judged, params, plan, judges, device, solver, progress)
     notes += about_windows
@@ -108,7 +110,7 @@ def evaluate(
         break_even=paid,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=columns_of(judged.params.cpu().numpy(), judged.problem),
-        notes=tuple(dict.fromkeys([*differences(surrogate, judged), *notes])),
+        notes=tuple(dict.fromkeys([*differences(surrogate, judged), *asked.doubts(surrogate), *notes])),
     )
 
 
@@ -197,7 +199,8 @@ def _judge(surrogate, data, params, plan, groups, beside, batch, device, progres
     judges = {each: Judge(each, data, groups.member if each == plan.base else together) for each in plan.all()}
     for rows, u in blocks(data, batch, progress):
         fields, own = u.to(device), params[rows].to(device)
-        beside.update(fields)
+        for each in beside:
+            each.update(fields)
         for judge in judges.values():
             judge.update(surrogate, rows, fields, own)
     return judges

@@ -13,10 +13,14 @@ from torch import Tensor
 from vcnef.data import StoredTrajectories, Trajectories
 from vcnef.data.arrays import ASSUMED, TIMES
 from vcnef.data.rows import bytes_of_one, row_blocks
+from vcnef.device import choose_device
 from vcnef.evaluation.own_model import EXPECTED, OwnModel
 from vcnef.packaged import locate
+from vcnef.pde import is_known
+from vcnef.periodicity import spell_axes
 from vcnef.suggest import suggestion
 from vcnef.surrogate import Surrogate
+from vcnef.surrogate.doubts import about_fields
 from vcnef.units import check_units
 
 BLOCK_BYTES = 2**29
@@ -101,7 +105,13 @@ def differences(surrogate: Any, data: Any) -> list[str]:
     made, here = surrogate.provenance.get("generated", {}), data.attributes
     pairs = {name: (here[name], made[name]) for name in made if name != "seed" and name in here}
     pairs["domain"] = tuple(_spell(problem.domain) for problem in (data.problem, surrogate.problem))
-    known = surrogate.problem.parameters
+    trained = surrogate.problem
+    # Of data whose equation nobody named, the name is that of a file.
+    if is_known(data.problem.name) and is_known(trained.name):
+        pairs["equation"] = data.problem.name, trained.name
+    if data.problem.ndim == trained.ndim:
+        pairs["periodicity"] = spell_axes(data.problem.closes), spell_axes(trained.closes)
+    known = trained.parameters
     ignored = [
         f"The model does not know the parameter {name!r} of these data, and answers without. {suggestion(name, known)}"
         for name in data.problem.parameters
@@ -116,6 +126,28 @@ def differences(surrogate: Any, data: Any) -> list[str]:
             if own != trained
         ]
     )
+
+
+class AskedStates:
+    """The values of all initial states that a model is judged on, against those of its training."""
+
+    def __init__(self) -> None:
+        self._ends: Float[Tensor, "2 c"] | None = None
+
+    def update(self, u: Float[Tensor, "b t *x c"]) -> None:
+        """Take in some trajectories, of which the first frame counts."""
+        u0 = u[:, 0].flatten(0, -2)
+        ends = torch.stack([u0.amin(dim=0), u0.amax(dim=0)])
+        if self._ends is not None:
+            ends = torch.stack([torch.minimum(ends[0], self._ends[0]), torch.maximum(ends[1], self._ends[1])])
+        self._ends = ends
+
+    def doubts(self, surrogate: Any) -> list[str]:
+        """What of them was not seen in training, as notes."""
+        ranges = surrogate.provenance.get("field_ranges", {})
+        if self._ends is None or not ranges:
+            return []
+        return list(about_fields(self._ends.cpu(), surrogate.scaling.fields, ranges))
 
 
 def _about_assumed_times(surrogate: Any, data: Any) -> list[str]:
@@ -140,7 +172,7 @@ def _spell(domain: Sequence[tuple[float, float]]) -> str:
 def place(surrogate: Any, device: torch.device | str | None) -> tuple[Any, torch.device]:
     """The surrogate on the device, by default the one it is on."""
     here = next((each.device for each in surrogate.model.parameters()), torch.device("cpu"))
-    there = here if device is None else torch.device(device)
+    there = here if device is None else choose_device(device)
     return (surrogate if here == there else surrogate.to(there)), there
 
 

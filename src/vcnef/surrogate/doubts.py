@@ -7,6 +7,8 @@ from math import inf, log
 from typing import TYPE_CHECKING, Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from vcnef.data import Scaling
 from vcnef.data.normalise import Normaliser
@@ -29,7 +31,7 @@ def doubts(
     """One sentence for each way in which the question lies outside what was trained."""
     params = _about_own_params(question, problem, scaling) | _about_params(question, problem)
     yield from params.values()
-    yield from _about_fields(question, scaling.fields, provenance.get("field_ranges", {}))
+    yield from about_fields(question.u0, scaling.fields, provenance.get("field_ranges", {}))
     yield from _about_points(question, problem, provenance.get("grid"))
     yield from _about_means(question, provenance.get("conserved", {}).get("channels", ()))
     yield from _about_resolution(question, provenance.get("resolution"), model)
@@ -63,10 +65,11 @@ def _about_own_params(question: Question, problem: Problem, scaling: Scaling) ->
     return said
 
 
-def _about_fields(question: Question, scales: Normaliser, ranges: Mapping[str, Any]) -> Iterator[str]:
+def about_fields(u0: Float[Tensor, "*b c"], scales: Normaliser, ranges: Mapping[str, Any]) -> Iterator[str]:
+    """One sentence for each channel of initial states that leaves what was seen in training."""
     for channel, (low, high) in ranges.items():
         place = scales.channels.index(channel)
-        least, most = (float(end) for end in question.u0[..., place].aminmax())
+        least, most = (float(end) for end in u0[..., place].aminmax())
         # As the network sees them: below a density that spans decades there is little room.
         measure = log if scales.log[place] else float
         room = MARGIN * (measure(high) - measure(low))
