@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
+from typing import Any
 
 
 def check_at_least(least: int, **sizes: int) -> None:
@@ -22,3 +24,25 @@ def check_choice(name: str, value: object, choices: Collection[object]) -> None:
     """Raise a `ValueError` that names a value which is none of the choices."""
     if value not in choices:
         raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.")
+
+
+def check_path(given: Any, what: str) -> Path:
+    """Return the path, or raise a `ValueError` where something else is given."""
+    if not isinstance(given, str | Path):
+        raise ValueError(f"{what} is {given!r:.60}; expected a path, as text or pathlib.Path.")
+    if "\0" in str(given):
+        raise ValueError(f"{what} is {str(given)!r:.60}; no path has a null character. Give another.")
+    return Path(given)
+
+
+def check_plain(tensor: Any, what: str) -> None:
+    """Raise a `ValueError` for a tensor that does not hold one number for each of its places."""
+    kinds = {
+        "on the meta device, so it has no values. Give one with values": tensor.is_meta,
+        "sparse. Give it as tensor.to_dense()": not tensor.is_nested and str(tensor.layout) != "torch.strided",
+        "nested. Give one tensor, in which all are equally long": tensor.is_nested,
+        "quantized. Give it as tensor.dequantize()": tensor.is_quantized,
+    }
+    for kind, applies in kinds.items():
+        if applies:
+            raise ValueError(f"{what} is {kind}.")

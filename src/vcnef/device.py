@@ -20,6 +20,8 @@ def choose_device(name: torch.device | str | None = None) -> torch.device:
             f"The device is {str(name)!r}, which this machine does not have; expected cpu, cuda or cuda:0. "
             "Leave it out to choose."
         ) from None
+    if chosen.type == "meta":
+        raise ValueError("The device is 'meta', on which nothing has values; expected cpu, cuda or cuda:0.")
     if chosen.type == "cuda" and chosen.index is None and "LOCAL_RANK" in os.environ:
         return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 
 TITLES = {
     "nrmse": "nRMSE", "rmse": "RMSE", "brmse": "bRMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
@@ -57,3 +58,12 @@ def spell_solves(solves: int | float | None, *, never: bool, at_least: bool = Fa
     if solves is None:
         return "–"
     return f"{'at least ' * at_least}{solves:,.0f}"
+
+
+def spell_value(value: object) -> str:
+    """What was given, on one line and no longer than that: arrays are printed on several.
+
+    >>> spell_value([1, 2])
+    '[1, 2]'
+    """
+    return shorten(repr(value), 80, placeholder=" …")

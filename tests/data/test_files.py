@@ -284,7 +284,7 @@ def test_data_larger_than_memory_stay_in_their_file(tmp_path, monkeypatch):
 def test_the_memory_of_a_container_is_its_own(tmp_path, monkeypatch, limit, kind):
     write_benchmark(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5")
     (tmp_path / "memory.max").write_text(limit)
-    monkeypatch.setattr("vcnef.data.opening.CONTAINER_LIMITS", (tmp_path / "memory.max", tmp_path / "none"))
+    monkeypatch.setattr("vcnef.data.machine.CONTAINER_LIMITS", (tmp_path / "memory.max", tmp_path / "none"))
     assert isinstance(open_data(tmp_path / "1D_Burgers_Sols_Nu0.1.hdf5"), kind)
 
 

@@ -21,6 +21,9 @@ import typer
 # Typer has carried its own copy of click since 0.2x; the base class of usage errors is found through either.
 _USAGE_ERROR = typer.BadParameter.__mro__[2]
 
+INTERRUPTED = 130
+"""Exit code after an interrupt, 128 and the number of its signal, as shells have it."""
+
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run one verb. Bad input is one plain sentence on stderr and exit code 2."""
@@ -40,7 +43,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         reason = shorten(str(error) or "none is left", 200)
         _stop(f"There is not enough memory ({reason}). Ask for less at once: fewer points, times or samples.", 2)
     except (typer.Abort, KeyboardInterrupt):
-        _stop("Stopped.", 130)
+        _stop("Stopped.", INTERRUPTED)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -68,7 +71,7 @@ def _interruptible(verb: Callable[..., None]) -> Callable[..., None]:
         try:
             verb(**options)
         except KeyboardInterrupt as stop:
-            _stop(str(stop) or "Stopped.", 130)
+            _stop(str(stop) or "Stopped.", getattr(stop, "status", INTERRUPTED))
 
     return run
 

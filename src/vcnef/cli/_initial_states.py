@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vcnef.data import open as open_data
+from vcnef.data.archives import reading_npz
 from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of
 from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import arrange, read_layout, spell_layout, usual_layout
@@ -73,11 +74,11 @@ def _read_npy(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
 
 
 def _read_npz(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
-    with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
+    with speaking_of(path), reading_npz(path) as arrays:
         if "u" in arrays and "problem" in arrays:
             _refuse_layout(wanted.layout)
             return _read_trajectories(path, problem, wanted)
-        return _from_arrays({name: arrays[name] for name in arrays}, problem, wanted)
+        return _from_arrays(arrays, problem, wanted)
 
 
 def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:

@@ -181,7 +181,7 @@ def _read_metrics(path: Path) -> dict[str, Any] | None:
     try:
         record = json.loads(path.read_text())
         record["result"]["scores"]["overall"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(
             f"{path} is not the record of an evaluation: it is damaged. Write it again with `vcnef evaluate`."
         ) from None

@@ -8,6 +8,9 @@ from typing import Any
 from vcnef.periodicity import SPACE
 from vcnef.suggest import suggestion
 
+MOST_TIMES = 10**6
+"""That are asked for at once."""
+
 
 def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, Any]:
     """Values by name: `nu=0.001` a number, `nu=0.001,0.01` a list, `nu=0.001:1` a (low, high) range."""
@@ -39,8 +42,12 @@ def parse_times(text: str, option: str = "--times") -> list[float]:
         if ":" not in text:
             return [float(part) for part in text.split(",")]
         first, last, count = text.split(":")
+        if int(count) > MOST_TIMES:
+            raise OverflowError
         gap = (float(last) - float(first)) / (int(count) - 1)
         return [float(first) + k * gap for k in range(int(count))]
+    except OverflowError:
+        raise ValueError(f"--times {text} are too many times; expected at most {MOST_TIMES}. Ask for fewer.") from None
     except (ValueError, ZeroDivisionError):
         raise ValueError(
             f"{option} {text} is not understood; write first:last:count, e.g. 0:2:201, or 0,0.5,2."

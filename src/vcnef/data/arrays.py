@@ -11,8 +11,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.checks import check_plain
 from vcnef.data.layout import EXAMPLES, arrange, choose_layout, lengths_of
-from vcnef.data.precision import check_digits, check_points_resolved, check_resolved
+from vcnef.data.precision import LostDigitsError, check_digits, check_not_lost, check_points_resolved, check_resolved
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import cell_centres
@@ -102,10 +103,13 @@ def advise_on_arrays(arrays: Mapping[Any, Any]) -> str:
 
 def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tensor:
     """A tensor on the CPU, of any array of real numbers on any device."""
+    if isinstance(array, Tensor):
+        check_plain(array, name)
     try:
         if isinstance(array, Tensor):
             if array.is_complex():
                 raise TypeError(f"its type is {array.dtype}")
+            _check_kept(array.detach(), name, dtype)
             return array.detach().cpu().to(dtype)
         if np.ma.is_masked(array):
             # What lies under a mask is no measurement, and often a number like -9999.
@@ -113,10 +117,19 @@ def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tens
         values = np.asarray(array)
         if values.dtype.kind not in "fiub":
             raise TypeError(f"its type is {values.dtype}")
+        _check_kept(values, name, dtype)
         # A copy of our own: torch would otherwise share (or refuse) the caller's read-only memory.
         return torch.from_numpy(np.array(values, dtype={torch.float32: "f4", torch.float64: "f8"}[dtype]))
+    except LostDigitsError:
+        raise
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} is not an array of real numbers ({error}).") from None
+
+
+def _check_kept(values: Any, name: str, dtype: torch.dtype) -> None:
+    """Refuse numbers of double precision that single precision would make zero."""
+    if dtype == torch.float32 and str(values.dtype).endswith(("float64", "float128")) and 0 not in values.shape:
+        check_not_lost(max(abs(float(values.min())), abs(float(values.max()))), name)
 
 
 def check_finite(u: Tensor, what: str) -> None:
@@ -262,7 +275,7 @@ def make_grid(x: Any, shape: tuple[int, ...]) -> tuple[Tensor, Domain]:
         if points.ndim == len(shape) + 1 and tuple(points.shape[:-1]) == shape:
             return _whole_grid(points)
         lines = [points]
-    if tuple(len(line) for line in lines) != shape or any(line.ndim != 1 for line in lines):
+    if any(line.ndim != 1 for line in lines) or tuple(len(line) for line in lines) != shape:
         got = tuple(tuple(line.shape) for line in lines)
         raise ValueError(f"x has axes of shape {got}; expected lengths {shape}, the space axes of u.")
     return torch.stack(torch.meshgrid(*lines, indexing="ij"), dim=-1), _boxes(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vcnef.data.archives import reading_npz
 from vcnef.data.arrays import (
     columns_of,
     from_arrays,
@@ -44,6 +46,11 @@ MEANT = {
     "x-coordinate": "x", "y-coordinate": "y", "z-coordinate": "z",
 }  # fmt: skip
 Params = Mapping[str, float]
+DAMAGE = (
+    OSError, EOFError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError, MemoryError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What libraries raise over files that are damaged."""
 
 
 def describe_npy(path: Path, view: View, params: Params, periodic: Any, layout: str | None) -> Source:
@@ -60,7 +67,7 @@ def describe_npz(path: Path, view: View, params: Params, periodic: Any, layout: 
 
     `params [n p]` and `problem` are as `save` writes them.
     """
-    with speaking_of(path), np.load(path, allow_pickle=False) as arrays:
+    with speaking_of(path), reading_npz(path) as arrays:
         if "u" not in arrays:
             raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
         problem = _noted_problem(arrays["problem"]) if "problem" in arrays else None
@@ -157,7 +164,7 @@ def speaking_of(path: Path) -> Iterator[None]:
     except ValueError as error:
         text = str(error).splitlines()[0].rstrip(".")
         raise ValueError(f"{path} {text if text.startswith('has ') else f'cannot be used: {text}'}.") from None
-    except (OSError, EOFError, KeyError, IndexError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
+    except DAMAGE as error:
         reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ValueError(f"{path} is no {path.suffix} file, or it is damaged or cut short ({reason}).") from None
 
@@ -173,7 +180,7 @@ def points_in(arrays: Mapping[str, Any]) -> Any:
 def _noted_problem(text: np.ndarray) -> Problem:
     try:
         return Problem.from_dict(json.loads(str(text)))
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (json.JSONDecodeError, RecursionError, KeyError, TypeError, AttributeError):
         raise ValueError(
             f"has an array 'problem' that does not describe one as `save` does: {str(text)[:40]!r}. Leave it out; "
             "an equation is named by open(..., equation=...)"

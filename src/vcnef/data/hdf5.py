@@ -75,7 +75,7 @@ def record(file: h5py.File, key: str) -> dict[str, Any]:
     value = file.attrs.get(key, b"{}")
     try:
         found = json.loads(value.decode() if isinstance(value, bytes) else str(value))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FileError(f"has an attribute {key!r} that is not JSON ({error}).") from None
     if not isinstance(found, dict):
         raise FileError(f"has an attribute {key!r} that is not a JSON object.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from vcnef.checks import check_path
 from vcnef.data import files, named_hdf5, pdebench
 from vcnef.data.arrays import by_name
 from vcnef.data.layout import read_layout
+from vcnef.data.machine import machine_memory
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.source import Source
 from vcnef.data.stored import StoredTrajectories, store
@@ -21,6 +22,7 @@ from vcnef.data.views import View
 from vcnef.pde import equation as equation_called
 from vcnef.periodicity import check_periodic
 from vcnef.problem import Problem
+from vcnef.spelling import spell_value
 
 Reader = Callable[[Path, View, Mapping[str, float], Any, str | None], Source]
 
@@ -41,8 +43,6 @@ LOADERS = {".pt": "torch.load(path)", ".pth": "torch.load(path)", ".mat": "scipy
 """How others' files are read, whose arrays may mean anything."""
 MEMORY_SHARE = 0.5
 """Data larger than this share of the machine's memory stay in their files."""
-CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where a container may read how much of the machine's memory is its own."""
 
 
 def open(
@@ -70,7 +70,8 @@ def open(
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
     memory allows.
     """
-    paths = [Path(path)] if isinstance(path, str | Path) else [Path(each) for each in path]
+    several = isinstance(path, Sequence) and not isinstance(path, str)
+    paths = [check_path(each, "The file to open") for each in (path if several else [path])]
     if not paths:
         raise ValueError("There is no file to open; give at least one path.")
     if periodic is not None:
@@ -89,22 +90,6 @@ def open(
     if not all(source.sides_known for source in stored.sources):
         warn_of_seams(data)
     return data
-
-
-def machine_memory() -> float:
-    """Bytes of memory in this machine, or in this container of it; infinite where the system does not say."""
-    limits = [_container_memory(path) for path in CONTAINER_LIMITS]
-    try:
-        return min(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")), *limits)
-    except (AttributeError, ValueError, OSError):
-        return min(limits)
-
-
-def _container_memory(path: str | Path) -> float:
-    try:
-        return float(Path(path).read_text())
-    except (ValueError, OSError):  # "max", or no container
-        return float("inf")
 
 
 def _reader(path: Path) -> Reader:
@@ -149,7 +134,7 @@ def _values(name: str, value: Any, files: int) -> np.ndarray:
         values = None
     if values is None or (values.ndim and values.size != files):
         count = f"{files} file{'s' if files > 1 else ''}"
-        got = f"is {value!r}" if values is None else f"has {values.size} values for {count}"
+        got = f"is {spell_value(value)}" if values is None else f"has {values.size} values for {count}"
         raise ValueError(
             f"params[{name!r}] {got}; expected one number for all files, or one for each. "
             "Values of single samples go into the file, by their name."

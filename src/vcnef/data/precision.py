@@ -14,8 +14,14 @@ from vcnef.data.rows import spread
 
 TOLERANCE = 1e-3
 """Part of the distance between neighbours, or of what a field varies by, that rounding may take."""
+SMALLEST = float(torch.finfo(torch.float32).tiny)
+"""Number of single precision with all of its digits."""
 ROWS, ROWS_BYTES = 64, 64 * 2**20
 """Most trajectories of a file, and bytes of them, that are looked at."""
+
+
+class LostDigitsError(ValueError):
+    """Numbers that single precision cannot hold."""
 
 
 def short(number: float) -> float:
@@ -30,12 +36,22 @@ def check_digits(u: Any, channels: Sequence[str]) -> None:
         return
     every = tuple(range(values.ndim - 1))
     for channel, low, high in zip(channels, values.min(axis=every), values.max(axis=every), strict=True):
+        check_not_lost(max(abs(float(low)), abs(float(high))), f"Channel {channel!r}")
         rounding = 2.0**-24 * max(abs(float(low)), abs(float(high)))
         if 0 < TOLERANCE * float(high - low) < rounding:
             raise ValueError(
                 f"Channel {channel!r} is between {float(low)!r} and {float(high)!r}: single precision, in which fields "
                 "are kept, rounds away more than a thousandth of that. Subtract its mean."
             )
+
+
+def check_not_lost(largest: int | float, what: str) -> None:
+    """Refuse values all of which single precision would make zero, or leave few digits of."""
+    if 0 < largest < SMALLEST:
+        raise LostDigitsError(
+            f"{what} is up to {largest:.3g}; single precision, in which it is kept, has no digits below "
+            f"{SMALLEST:.3g}. Give it in other units."
+        )
 
 
 def some_rows(samples: int, bytes_each: int) -> np.ndarray:

@@ -18,9 +18,12 @@ from vcnef.data.names import Value, public_name
 from vcnef.data.precision import check_resolved
 from vcnef.grid import axes, cell_centres
 from vcnef.problem import Problem
+from vcnef.spelling import spell_value
 from vcnef.suggest import suggestion
 
 KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+MOST = 10**8
+"""Samples of a data set, cells along an axis, and output times."""
 BATCH_BYTES = {"cpu": 64 * 2**20, "cuda": 4 * 2**30}
 """Bytes of fields that are solved at once where no batch is given."""
 
@@ -146,11 +149,15 @@ def _times(
             raise ValueError("Output times are given twice; give either t, or frames and horizon.")
         times = np.asarray(t, dtype=np.float64)
         if times.ndim != 1 or len(times) < 2 or times[0] != 0 or not (np.diff(times) > 0).all() or np.isinf(times[-1]):
-            raise ValueError(f"t is {t}; expected two or more ascending, finite times, the first of them 0.")
+            raise ValueError(
+                f"t is {spell_value(t)}; expected two or more ascending, finite times, the first of them 0."
+            )
         check_resolved(torch.from_numpy(times), "t")
         return tuple(times.tolist())
     frames = equation.frames if frames is None else _whole("frames", frames)
     horizon = equation.horizon if horizon is None else float(horizon)
+    if frames > MOST:
+        raise ValueError(f"frames is {frames}; expected at most {MOST}. No disk holds as many.")
     if frames < 2 or not 0 < horizon < np.inf:
         raise ValueError(f"frames is {frames} and horizon {horizon:g}; expected 2 frames or more and a time above 0.")
     return tuple(np.linspace(0.0, horizon, frames).tolist())
@@ -166,6 +173,9 @@ def _whole(name: str, value: Any) -> int:
 def _check_sizes(samples: int, resolution: int, store_stride: int, batch: int | None, seed: int) -> None:
     check_at_least(1, samples=samples, **({} if batch is None else {"batch": batch}))
     check_at_least(0, seed=seed)
+    for name, size in (("samples", samples), ("resolution", resolution)):
+        if size > MOST:
+            raise ValueError(f"{name} is {size}; expected at most {MOST}. No disk holds as many.")
     if resolution < 4 or store_stride < 1 or resolution % store_stride:
         raise ValueError(
             f"resolution is {resolution} with store_stride {store_stride}; expected 4 or more cells and a divisor."
@@ -197,7 +207,9 @@ def _value(name: str, value: Any) -> Value:
         or len(numbers) > 2
         or (len(numbers) == 2 and numbers[0] >= numbers[1])
     ):
-        raise ValueError(f"Parameter {name} is {value!r}; expected a number, a list of them, or a (low, high) range.")
+        raise ValueError(
+            f"Parameter {name} is {spell_value(value)}; expected a number, a list of them, or a (low, high) range."
+        )
     return numbers if len(numbers) == 2 else numbers[0]
 
 

@@ -21,6 +21,7 @@ from vcnef.pde.initial import Draws, OneByOne
 from vcnef.pde.modes import solve_by_modes
 from vcnef.periodicity import settle
 from vcnef.problem import Problem
+from vcnef.spelling import spell_value
 from vcnef.suggest import suggestion
 
 Value = int | float | Sequence[int | float] | np.ndarray | np.number | Tensor
@@ -220,7 +221,7 @@ def _column(name: str, value: Value, u: Tensor) -> Tensor:
     try:
         column = torch.as_tensor(value, dtype=u.dtype, device=u.device)
     except (TypeError, ValueError):
-        raise ValueError(f"Parameter {name!r} is {value!r}; expected a number, or one per sample.") from None
+        raise ValueError(f"Parameter {name!r} is {spell_value(value)}; expected a number, or one per sample.") from None
     if column.ndim > 1 or (column.ndim == 1 and len(column) not in (1, len(u))):
         raise ValueError(
             f"Parameter {name!r} has shape {tuple(column.shape)}; expected a number or {len(u)}, one per sample. "

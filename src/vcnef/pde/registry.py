@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.checks import check_plain
 from vcnef.labels import POINT, params_of, states_of, units_beside, units_of_states
 from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
@@ -135,6 +136,8 @@ def _check_points(axis: str, line: np.ndarray, low: float, high: float) -> None:
 def _real(array: Any, what: str) -> Tensor:
     """A tensor of any array of real numbers, of single precision where that holds them."""
     tensor = isinstance(array, Tensor)
+    if tensor:
+        check_plain(array, what)
     given = array if tensor else np.asarray(array)
     if given.is_complex() if tensor else given.dtype.kind not in "fiub":
         raise ValueError(f"{what} is of type {given.dtype}; expected real numbers. Give an array of them.")

@@ -26,6 +26,9 @@ GROUP_CELLS = {"cuda": 2**21, "cpu": 2**16}
 LOOK_EVERY = 512
 """Most steps queued before the host looks at the device again; bounds the time lost to a run that blew up."""
 
+MOST_STEPS = 1e8
+"""Of one run; hours of them on any machine."""
+
 SMALLEST_STEP = 1e-3
 """A run whose stable step falls below this part of its first one has blown up; it is given up and set to NaN."""
 
@@ -78,6 +81,7 @@ def integrate(
     for rows in _groups(build(params), u0):
         scheme = build([p[rows] for p in params])
         state = _start(scheme, _components(u0[rows]))
+        _check_length(scheme, state, times)
         if run is None or len(run.left) != len(state[0]):
             run = _Run(scheme, state, compiled)
         else:
@@ -86,6 +90,21 @@ def integrate(
             run.advance(gap)
             u[rows, frame] = torch.stack(_read(scheme, run.state), dim=-1)
     return u
+
+
+def _check_length(scheme: Scheme, state: State, times: Sequence[float]) -> None:
+    """Refuse a run that would not end, by the steps that its first states ask for."""
+    limit = scheme.limit(state)
+    if isinstance(scheme, SplitScheme):
+        limit = torch.minimum(limit, scheme.sublimit.to(limit.dtype))
+    # A step of zero is one of infinite speed: such a run has blown up before it began.
+    shortest = float(limit.where(limit > 0, torch.inf).amin())
+    steps = times[-1] / shortest
+    if steps > MOST_STEPS:
+        raise ValueError(
+            f"The solver needs {steps:.2g} steps of {shortest:.2g} until the last time, {times[-1]:g}; expected at "
+            f"most {MOST_STEPS:.0e}. Take less extreme parameters or states, fewer cells, or an earlier last time."
+        )
 
 
 def _components(u0: Tensor) -> State:

@@ -7,8 +7,7 @@ do not refer to each other: between two writes, an older description of the same
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors import torch as safetensors
 from torch import Tensor
-from torch.nn.modules import module as modules
 
 from vcnef import __version__
+from vcnef.surrogate.limits import TooLargeError, limited_to
 from vcnef.whole import write_whole
 
 if TYPE_CHECKING:
@@ -81,10 +80,15 @@ def read(folder: Path, rebuild: Callable[[Mapping[str, Any]], Surrogate]) -> Sur
     record, weights = read_record(folder), read_weights(folder)
     try:
         # First without memory: a description may ask for a network of any size.
-        with torch.device("meta"), _limited_to(weights, folder):
+        with torch.device("meta"), limited_to(*_limits(weights)):
             sketch = rebuild(record)
         _check_fit(sketch, weights, folder)
         surrogate = rebuild(record)
+    except TooLargeError:
+        raise ValueError(
+            f"{folder / CONFIG} describes a model that is larger than its {len(weights)} weights in {WEIGHTS}. "
+            "Both files must come from one `save`."
+        ) from None
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{folder / CONFIG} lacks or garbles {error}. Copy or train the model again.") from None
     surrogate.model.load_state_dict(weights)
@@ -133,27 +137,9 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     return weights
 
 
-@contextmanager
-def _limited_to(weights: Mapping[str, Tensor], folder: Path) -> Iterator[None]:
-    """Stop the building of a network that has far more weights than there are."""
-    most, most_numbers = len(weights) + SPARE_WEIGHTS, sum(map(Tensor.numel, weights.values())) + SPARE_NUMBERS
-    count = numbers = 0
-
-    def register(module: Any, name: str, value: Tensor | None) -> None:
-        nonlocal count, numbers
-        count += 1
-        numbers += 0 if value is None else value.numel()
-        if count > most or numbers > most_numbers:
-            raise ValueError(
-                f"{folder / CONFIG} describes a model that is larger than its {len(weights)} weights in {WEIGHTS}. "
-                "Both files must come from one `save`."
-            )
-
-    handle = modules.register_module_parameter_registration_hook(register)
-    try:
-        yield
-    finally:
-        handle.remove()
+def _limits(weights: Mapping[str, Tensor]) -> tuple[int, int]:
+    """How many tensors, and numbers in them, a description may ask for beside such weights."""
+    return len(weights) + SPARE_WEIGHTS, sum(map(Tensor.numel, weights.values())) + SPARE_NUMBERS
 
 
 def _check_fit(surrogate: Surrogate, weights: Mapping[str, Tensor], folder: Path) -> None:

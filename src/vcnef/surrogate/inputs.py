@@ -15,6 +15,7 @@ from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
 from vcnef.data.layout import OF_STATES, Letters, arrange, orders, read_layout, spell_layout
 from vcnef.labels import POINT, params_of, points_of, states_of, units_beside, units_of_states
 from vcnef.problem import SPACE, Problem
+from vcnef.spelling import spell_value
 from vcnef.suggest import suggestion
 from vcnef.surrogate.points import UNIFORM, are_scattered, usual_points
 from vcnef.surrogate.records import read_records
@@ -234,7 +235,7 @@ def read_grid(problem: Problem, x: Any, shape: tuple[int, ...]) -> Float[Tensor,
 def _times(t: Any) -> Float[Tensor, " t"]:
     times = torch.atleast_1d(as_tensor(t, "t", _precision(t)))
     if times.ndim != 1 or not times.numel() or not bool((times.isfinite() & (times >= 0)).all()):
-        raise ValueError(f"t is {t!r}; expected one or more finite times since u0, none of them negative.")
+        raise ValueError(f"t is {spell_value(t)}; expected one or more finite times since u0, none of them negative.")
     return times
 
 

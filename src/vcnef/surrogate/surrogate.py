@@ -23,6 +23,7 @@ from vcnef.data.history import as_channels
 from vcnef.data.precision import short
 from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
+from vcnef.device import choose_device
 from vcnef.grid import is_even
 from vcnef.models import registry
 from vcnef.models.compiled import plain, plain_weights
@@ -40,6 +41,7 @@ from vcnef.surrogate.gradients import check_times, warn_of_cut_gradients
 from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
 from vcnef.surrogate.labels import label
+from vcnef.surrogate.limits import within_memory
 from vcnef.surrogate.memory import largest_tensor, points_within
 from vcnef.surrogate.points import arrangement, note_ends
 from vcnef.surrogate.ranges import field_ranges
@@ -117,6 +119,8 @@ class Surrogate:
             options = dict(options) | {"conserved": tuple(problem.channels.index(name) for name in conserve)}
         resolution = [n // thinning for n in train.resolution]
         complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
+        with torch.random.fork_rng(devices=[]), within_memory(name):
+            _network(name, problem, complete)
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
@@ -189,6 +193,7 @@ class Surrogate:
         if dtype is not None:
             self.model.to(dtype)
         if device is not None:
+            device = choose_device(device)
             self.model.to(device)
             self.scaling = self.scaling.to(device)
         return self

@@ -30,6 +30,8 @@ except ImportError:  # Windows
     fcntl = None
 
 STATE, LOG, MODEL, LOCK = "state.pt", "log.jsonl", "model", ".lock"
+FORMAT = 1
+"""Of states; another one is refused."""
 NUMBERS = ("step", "best", "elapsed", "prepared", "reserved", "counted")
 """What `State` counts, as it is saved."""
 FREE_TO_CHANGE = {"epochs", "minutes", "validate_every", "save_every", "logs", "compile"}
@@ -130,7 +132,7 @@ class RunFolder:
         if not self.writes:
             return
         record = {
-            "format": 1,
+            "format": FORMAT,
             "model": state.model.state_dict(),
             "optimiser": state.optimiser.state_dict(),
             "precision": state.precision.state_dict(),
@@ -154,6 +156,7 @@ class RunFolder:
         try:
             _check_intact(path)
             record = torch.load(path, map_location="cpu", weights_only=True)
+            _check_counts(record)
             _check_same(record, terms, self.path)
             state.model.load_state_dict(record["model"])
             load_moments(state.optimiser, record["optimiser"])
@@ -196,6 +199,18 @@ def _check_intact(path: Path) -> None:
         damaged = archive.testzip()
     if damaged is not None:
         raise ValueError(f"its part {Path(damaged).name} does not fit its checksum")
+
+
+def _check_counts(record: Mapping[str, Any]) -> None:
+    """Raise where a state is of a later version, or counts with anything but numbers."""
+    if record.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"its format is {record['format']!r}, this vcnef reads {FORMAT}")
+    for name in NUMBERS:
+        value = record.get(name, 0.0)
+        wanted = int if name in ("step", "counted") else int | float
+        # The best score is infinite before there is one.
+        if not isinstance(value, wanted) or isinstance(value, bool) or not value >= 0:
+            raise ValueError(f"its {name} is {value!r:.40}")
 
 
 def hold(path: Path) -> int | None:

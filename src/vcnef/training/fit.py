@@ -113,7 +113,7 @@ def _train(job: Job, on_begin: Callable[[], None] | None, on_progress: Callable[
             if done or clock.asked_to_stop or (epoch + 1) % recipe.save_every == 0:
                 _save(job)
             if clock.asked_to_stop and not done:
-                raise Stopped(_farewell(job, clock))
+                raise Stopped(_farewell(job, clock), clock.asked_to_stop)
     return diary.history
 
 

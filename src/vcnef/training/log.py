@@ -126,10 +126,18 @@ def _line(record: Record) -> str:
 
 def read_lines(path: Path) -> list[Record]:
     """The records of a log; none where there is no file."""
+    if not path.is_file():
+        return []
+    lines = path.read_bytes().splitlines()
     records = []
-    for line in path.read_text().splitlines() if path.is_file() else []:
+    for number, line in enumerate(lines, start=1):
         try:
-            records.append(json.loads(line))
-        except ValueError:
-            break  # The last line of a run that was killed while it wrote.
+            record = json.loads(line.decode())
+        except (ValueError, RecursionError):
+            if number == len(lines):
+                break  # The last line of a run that was killed while it wrote.
+            record = None
+        if not isinstance(record, dict) or not isinstance(record.get("step", 0), int):
+            raise ValueError(f"{path} has no record of training in line {number}: it is damaged. Delete that line.")
+        records.append(record)
     return records

@@ -19,6 +19,11 @@ STEPS_BETWEEN_AGREEMENTS = 10
 class Stopped(KeyboardInterrupt):
     """A run was asked to end by SIGTERM or SIGINT; its state is saved."""
 
+    def __init__(self, message: str = "", signal_name: str = "SIGINT") -> None:
+        super().__init__(message)
+        self.status = 128 + signal.Signals[signal_name]
+        """The exit code of a command that ends so."""
+
 
 class NonFiniteError(ValueError):
     """A loss or a weight became NaN or infinite."""
