@@ -62,6 +62,8 @@ CALLS = {
     "solve meta": (lambda d, s: solve("burgers", META, t=[0.1]), "u0 is on the meta device, so it has no values"),
     "too wide": (lambda d, s: library.fit(d, out="never", **TINY | {"width": 10**9}), "larger than a machine with"),
     "wide": (lambda d, s: library.fit(d, out="never", **TINY | {"width": 10**6}), "Choose a smaller width or depth"),
+    "widest": (lambda d, s: library.fit(d, out="never", **TINY | {"width": 10**30}), "Choose a smaller width"),
+    "deep": (lambda d, s: library.fit(d, out="never", **TINY | {"depth": 10**6}), "more than 20000 tensors of"),
     "fit nothing": (lambda d, s: library.fit(None), "u is not an array of real numbers"),
     "tiny fields": (lambda d, s: from_arrays(U * 1e-46), "u is up to 1e-46; single precision, in which it is kept"),
     "tiny parameters": (
@@ -229,3 +231,17 @@ def test_strides_that_are_said_are_not_doubted(data, tmp_path):
     said = {"space_stride": 1, "time_stride": 1, "epochs": 1, "patches": []}
     run = library.fit(data, preset="burgers/vcnef", out=tmp_path / "b", **said, **tiny)
     assert run.surrogate.provenance["resolution"] == [16]
+
+
+def test_a_builder_that_needs_values_is_not_hindered(data, monkeypatch):
+    from vcnef.models import registry
+    from vcnef.surrogate import Surrogate
+
+    built = registry.MODELS["vcnef"]
+
+    def build(ndim, channels, params, *, width: int = 16):
+        assert torch.linspace(0, 1, 3).tolist()[-1] == 1.0  # impossible without memory
+        return built(ndim, channels, params, width=width, heads=2, depth=1, modulations=1)
+
+    monkeypatch.setitem(registry.MODELS, "mine", build)
+    assert Surrogate.build("mine", {}, data, seed=0).name == "mine"

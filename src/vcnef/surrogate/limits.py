@@ -13,7 +13,7 @@ from torch.nn.modules import module as modules
 from vcnef.data.machine import machine_memory
 from vcnef.spelling import spell_bytes
 
-MOST_WEIGHTS = 100_000
+MOST_WEIGHTS = 20_000
 """Tensors of one network; the largest of ours has some hundreds."""
 BYTES_OF_A_NUMBER = 4
 
@@ -43,16 +43,20 @@ def limited_to(most: int, most_numbers: int | float) -> Iterator[None]:
 
 @contextmanager
 def within_memory(name: str) -> Iterator[None]:
-    """Build without memory inside, and refuse a network whose weights this machine cannot hold."""
+    """Build without memory inside, and refuse a network whose weights this machine cannot hold.
+
+    What else goes wrong is left to the building with memory: a builder of one's own may need values.
+    """
     memory = machine_memory()
     try:
         with torch.device("meta"), limited_to(MOST_WEIGHTS, memory / BYTES_OF_A_NUMBER):
             yield
-    # Torch refuses tensors whose bytes it cannot count.
-    except (TooLargeError, OverflowError, RuntimeError) as error:
-        if not isinstance(error, TooLargeError) and "overflow" not in str(error).lower():
-            raise
+    except TooLargeError as error:
         raise ValueError(
             f"The model {name!r} with these options is larger than a machine with {spell_bytes(int(memory))} of memory "
             f"can hold: {error}. Choose a smaller width or depth."
         ) from None
+    except Exception as error:
+        # Torch has no class of its own for sizes that it cannot count.
+        if isinstance(error, OverflowError) or "overflow" in str(error).lower():
+            raise ValueError(f"The model {name!r} with these options is too large. Choose a smaller width.") from None
