@@ -245,3 +245,11 @@ def test_a_builder_that_needs_values_is_not_hindered(data, monkeypatch):
 
     monkeypatch.setitem(registry.MODELS, "mine", build)
     assert Surrogate.build("mine", {}, data, seed=0).name == "mine"
+
+
+def test_names_of_parameters_are_texts_in_files_too(tmp_path, monkeypatch):
+    import jaxtyping
+
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    path = from_arrays(U, t=T, params={3: 1.0}).save(tmp_path / "three.hdf5")
+    assert library.open(path).problem.parameters == ("3",)

@@ -228,12 +228,12 @@ def make_params(
         columns.append(column.expand(samples, -1) if varies else column.reshape(-1).expand(samples))
     if any(column.ndim == 2 for column in columns):
         columns = [column if column.ndim == 2 else column[:, None].expand(-1, frames) for column in columns]
-    return tuple(params), torch.stack(columns, dim=-1) if columns else torch.zeros(samples, 0, dtype=dtype)
+    return tuple(map(str, params)), torch.stack(columns, dim=-1) if columns else torch.zeros(samples, 0, dtype=dtype)
 
 
 def varying_among(params: Mapping[str, Any], frames: int) -> tuple[str, ...]:
     """The names of those whose values are given at all of so many frames."""
-    return tuple(name for name, value in params.items() if is_over_time(value, frames))
+    return tuple(str(name) for name, value in params.items() if is_over_time(value, frames))
 
 
 def is_over_time(value: Any, frames: int | None) -> bool:
