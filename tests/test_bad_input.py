@@ -1,6 +1,7 @@
 """Whatever is absurd or damaged is refused in one clear sentence: no traceback, no hang, no answer."""
 
 import json
+import resource
 import shutil
 import zipfile
 
@@ -81,6 +82,15 @@ CALLS = {
         r"The solver needs 4e\+21 steps of .* until the last time, 1; expected at most 1e\+08",
     ),
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def bounded_memory():
+    """What is not refused is to fail here, and not to take the memory of the whole machine."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -120,7 +120,7 @@ class Surrogate:
         resolution = [n // thinning for n in train.resolution]
         complete = dict(options) | _facts(name, options, train, scaling, tuple(resolution))
         with torch.random.fork_rng(devices=[]), within_memory(name):
-            _network(name, problem, complete)
+            _network(name, problem, scaling, complete)
         with torch.random.fork_rng(devices=[], enabled=seed is not None):
             if seed is not None:
                 torch.manual_seed(seed)
