@@ -19,6 +19,7 @@ import numpy as np, onnxruntime, torch, vcnef
 from vcnef.cli import main
 from vcnef.surrogate import Surrogate
 
+torch.manual_seed(0)  # how far untrained networks move a field is a matter of chance
 tiny = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
 data = vcnef.generate("burgers", samples=4, params={"nu": (0.01, 0.1)}, resolution=32, frames=3, horizon=0.1)
 surrogate = Surrogate.build("vcnef", {**tiny, "local": 1, "frequencies": 2}, data, own_time=True)
