@@ -52,13 +52,13 @@ def measure_break_even(
     """
     if not isfinite(nrmse):
         return None, ["There is no break-even: the model's error is not finite."]
+    fidelities = measure_fidelities(data, selection, device, PARTS)
+    if fidelities and fidelities[0].resolution == tuple(data.resolution):
+        return compare(nrmse, seconds, fidelities, surrogate.provenance), []
     follows, notes = follows_solver(data, device)
     if not follows:
         return None, notes or ["There is no break-even: no solver is known for these data."]
-    fidelities = measure_fidelities(data, selection, device, PARTS)
-    if not fidelities or fidelities[0].resolution != tuple(data.resolution):
-        return None, ["There is no break-even: the solver takes too long on the grid of the data."]
-    return compare(nrmse, seconds, fidelities, surrogate.provenance), []
+    return None, ["There is no break-even: the solver takes too long on the grid of the data."]
 
 
 def compare(nrmse: float, seconds: float, fidelities: Sequence[Fidelity], provenance: Any) -> BreakEven:
