@@ -41,3 +41,23 @@ def fit_quickly(world, data):
         return fit(surrogate, *splits, settings, out=out, **{"devices": "cpu"} | dict(arguments))
 
     return train
+
+
+@pytest.fixture
+def check_gradients():
+    """A check of the gradient of all weights against a difference along a random direction; models are in double."""
+
+    def check(loss, model, batch):
+        weights = list(model.parameters())
+        loss(model, batch, 0.5).backward()
+        direction = [torch.randn_like(w) for w in weights]
+        slope = sum((w.grad * d).sum() for w, d in zip(weights, direction, strict=True))
+        step, values = 1e-7, []
+        for sign in (1, -2):
+            with torch.no_grad():
+                for w, d in zip(weights, direction, strict=True):
+                    w += sign * step * d
+            values.append(loss(model, batch, 0.5).detach())
+        torch.testing.assert_close((values[0] - values[1]) / (2 * step), slope, rtol=1e-4, atol=1e-8)
+
+    return check
