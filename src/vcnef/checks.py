@@ -35,6 +35,14 @@ def check_path(given: Any, what: str) -> Path:
     return Path(given)
 
 
+def check_file(path: Path, advice: str = "") -> None:
+    """Raise an error, which ends with the advice, unless the path is that of a file."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected a file. Name those in it, e.g. {path / '*.hdf5'}.")
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}. {advice}".rstrip())
+
+
 def check_plain(tensor: Any, what: str) -> None:
     """Raise a `ValueError` for a tensor that does not hold one number for each of its places."""
     kinds = {

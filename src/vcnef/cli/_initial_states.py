@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vcnef.checks import check_file
 from vcnef.data import open as open_data
 from vcnef.data.archives import reading_npz
 from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of
@@ -53,8 +54,7 @@ def read_initial_states(
 
     `layout` names the axes of arrays that have them in another order, with or without times.
     """
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}. Give the initial states as --input FILE.")
+    check_file(path, "Give the initial states as --input FILE.")
     if path.suffix not in READERS:
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {', '.join(READERS)}. Convert it.")
     if layout is not None:

@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+DATA_FILES = (".hdf5", ".h5", ".nc", ".npy", ".npz")
+"""Suffixes of files of trajectories, as `vcnef.data.opening.READERS` has them: known here without importing torch."""
+
 Device = Annotated[str | None, typer.Option(help="cpu or cuda; by default a GPU if there is one.")]
 Batch = Annotated[int, typer.Option(help="Trajectories predicted at once.")]
 Split = Annotated[

@@ -31,6 +31,10 @@ def convert(
     """
     from shlex import quote
 
+    from vcnef.checks import check_file
+
+    check_file(checkpoint)  # a mistyped path is answered before torch is imported
+
     from vcnef.cli._tables import count_weights
     from vcnef.data import Scaling
     from vcnef.models.release import from_release

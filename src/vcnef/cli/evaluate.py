@@ -48,14 +48,13 @@ def evaluate(
 
     The numbers are printed and saved as metrics.json in the run folder; those of a packaged model only with --json.
     """
+    from vcnef.checks import check_file
     from vcnef.cli._outputs import check_apart, check_place
     from vcnef.cli._settings import known_sides, parse_counts, parse_settings
     from vcnef.cli._surrogates import load_surrogate, plain_warnings, run_folder
-    from vcnef.data import open as open_data
-    from vcnef.evaluation import evaluate as judge
     from vcnef.packaged import is_packaged, locate
-    from vcnef.progress import progress
 
+    # A mistyped path is answered before torch is imported.
     files = [*(data or []), *(more or [])]
     if not files:
         raise ValueError(
@@ -68,6 +67,13 @@ def evaluate(
             check_place(path, option)
             check_apart(path, option, "numbers", data=files)
     folder = locate(run)
+    for file in files:
+        check_file(file)
+
+    from vcnef.data import open as open_data
+    from vcnef.evaluation import evaluate as judge
+    from vcnef.progress import progress
+
     surrogate = load_surrogate(folder, device)
     # Only the rows of the split are ever read.
     told = {"params": parse_settings(params or [], "--param"), "equation": equation, "layout": layout}

@@ -21,13 +21,17 @@ def export(
     for any numbers of samples and times, on a grid that is chosen here. The file is run once before it is written.
     Scattered points and uneven grids are exported from Python: surrogate.export(path, x=points).
     """
+    from vcnef.packaged import locate
+
+    folder = locate(run)  # a mistyped path is answered before torch is imported
+
     from vcnef.cli._outputs import check_place
     from vcnef.cli._settings import parse_counts
     from vcnef.cli._surrogates import load_surrogate
     from vcnef.spelling import spell_bytes
     from vcnef.surrogate.export import check_exportable
 
-    surrogate = load_surrogate(run, "cpu")
+    surrogate = load_surrogate(folder, "cpu")
     check_exportable(surrogate, out)
     check_place(out, "--out")
     sides = None if points is None else parse_counts(points, "--points")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 
@@ -22,14 +24,28 @@ def models() -> None:
 
 
 def _count(name: str, ndim: int) -> str:
-    """Weights of the default model, which is described but never allocated."""
-    import torch
+    """Return the number of weights of the default model, whose memory is reserved but never written to."""
+    from torch import empty, nn, rand, randn
+    from torch.overrides import TorchFunctionMode
 
     from vcnef.cli._tables import count_weights
     from vcnef.models.registry import build
 
+    drawn = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
+
+    class WithoutValues(TorchFunctionMode):
+        """Draw no weights. The meta device would do too, but it imports PyTorch's compiler, which takes a second."""
+
+        def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
+            options = options or {}
+            if function in drawn:
+                return options["tensor"]
+            if function in (rand, randn):
+                return empty(*arguments, **options)
+            return function(*arguments, **options)
+
     try:
-        with torch.device("meta"):
+        with WithoutValues():
             return count_weights(build(name, ndim=ndim, channels=1))
     except ValueError:  # the model is not for this dimension
         return "-"

@@ -45,6 +45,13 @@ def predict(
     ] = None,
 ) -> None:
     """Predict trajectories from initial states at any times, points and parameters, and write them with their names."""
+    from vcnef.checks import check_file
+    from vcnef.packaged import locate
+
+    # A mistyped path is answered before torch is imported.
+    folder = locate(run)
+    check_file(input_path, "Give the initial states as --input FILE.")
+
     from vcnef.cli._initial_states import read_initial_states
     from vcnef.cli._outputs import check_apart
     from vcnef.cli._predictions import check_points, check_writable, write_prediction
@@ -57,7 +64,7 @@ def predict(
     listed_at = None if param_times is None else parse_times(param_times, "--param-times")
     check_writable(out, instants)
     check_apart(out, "--out", "prediction", input=[input_path])
-    surrogate = load_surrogate(run, device)
+    surrogate = load_surrogate(folder, device)
     states = read_initial_states(input_path, surrogate.problem, given, layout, surrogate.history)
     check_params(surrogate.problem, states.params)
     check_points(out, are_scattered(states.x, surrogate.problem.ndim))

@@ -6,11 +6,7 @@ from __future__ import annotations
 def presets() -> None:
     """List the presets for `vcnef train`, with their models and epochs."""
     from vcnef.cli._tables import print_table
-    from vcnef.config import Config
-    from vcnef.presets import list_presets
+    from vcnef.presets import summarise_presets
 
-    rows = []
-    for name, headline in list_presets().items():
-        config = Config.load(name)
-        rows.append((name, config.model.name, str(config.train.epochs), headline))
+    rows = [(each.name, each.model, str(each.epochs), each.headline) for each in summarise_presets()]
     print_table(("preset", "model", "epochs", ""), rows)

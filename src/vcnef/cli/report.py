@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vcnef.cli._options import Batch, Device, Equation, Layout, Params, Space, Split, Time
+from vcnef.cli._options import DATA_FILES, Batch, Device, Equation, Layout, Params, Space, Split, Time
 
 if TYPE_CHECKING:
     from vcnef.report import RunRecord
@@ -46,17 +46,14 @@ def report(
     Numbers, curves, pictures, environment and commands in one HTML file that needs no network. Without --data it
     shows what the run folders hold; with it the models are judged first, as `vcnef evaluate` does.
     """
+    from vcnef.checks import check_file
     from vcnef.cli._outputs import check_apart, check_place
-    from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
     from vcnef.cli._settings import known_sides, parse_counts, parse_settings
     from vcnef.cli._surrogates import plain_warnings, run_folder
-    from vcnef.data import open as open_data
-    from vcnef.data.opening import READERS
     from vcnef.packaged import is_packaged, locate
-    from vcnef.report.record import dig
 
     # `--data a.hdf5 b.hdf5` leaves the second file among the words.
-    further = [word for word in words if word.suffix in READERS and not word.is_dir()]
+    further = [word for word in words if word.suffix in DATA_FILES and not word.is_dir()]
     files, runs = [*(data or []), *further], list(dict.fromkeys(word for word in words if word not in further))
     if not runs:
         raise ValueError("There is no run to report on; name run folders, e.g. `vcnef report runs/a`.")
@@ -65,8 +62,15 @@ def report(
         raise ValueError(
             "--space, --time and --split need data to judge the runs on; give files, e.g. --data burgers.hdf5."
         )
-    # Whatever can be refused is refused before a model is judged.
+    # Whatever can be refused is refused before a model is judged; a mistyped path before torch is imported.
     folders = [locate(run) for run in runs]
+    for file in files:
+        check_file(file)
+
+    from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
+    from vcnef.data import open as open_data
+    from vcnef.report.record import dig
+
     _check_data(folders, files)
     records = [read_record(folder, name) for folder, name in zip(folders, name_runs(runs), strict=True)]
     alone = len(runs) == 1 and not is_packaged(folders[0])

@@ -36,17 +36,21 @@ def serve(
     Shape or draw an initial state, move parameters, time and resolution, and see the surrogate beside the classical
     solver. Stop it with Ctrl+C.
     """
+    from vcnef.packaged import list_packaged, locate
+
+    folders = list(dict.fromkeys(runs or map(Path, list_packaged())))
+    for folder in folders:
+        locate(folder)  # a mistyped path is answered before torch is imported
+
     import torch
 
     from vcnef.cli._reports import name_runs
     from vcnef.cli._surrogates import load_surrogate
     from vcnef.explorer import ExplorerServer, Workbench
     from vcnef.explorer.server import EVERYWHERE, LOCAL
-    from vcnef.packaged import list_packaged
 
     # The solver goes on in a thread of its own: it gets a core, or the two would wait for each other.
     torch.set_num_threads(max(1, min(torch.get_num_threads(), (os.cpu_count() or 2) - 1)))
-    folders = list(dict.fromkeys(runs or map(Path, list_packaged())))
     named = zip(name_runs(folders), folders, strict=True)
     workbench = Workbench({name: load_surrogate(run, device) for name, run in named})
     with ExplorerServer(workbench, host, port, allow_host or ()) as server:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vcnef.cli._options import Equation, Layout, Params, Periodic, Walls
+from vcnef.cli._options import DATA_FILES, Equation, Layout, Params, Periodic, Walls
 
 if TYPE_CHECKING:
     from vcnef.config import Config
@@ -55,15 +55,24 @@ def train(
     fixed seed, but the first ones of the benchmark's files and of what `vcnef generate` made.
     A killed run is continued with --resume. Under torchrun or SLURM several processes share one run.
     """
+    from vcnef.checks import check_file
+    from vcnef.presets import find_config
+
+    # A mistyped name or path is answered before torch is imported.
+    preset, files = _sort(words or [], data or [], alone=bool(valid or test))
+    if preset:
+        find_config(preset)
+    if out is None:
+        raise ValueError("There is no folder for the run; name one, e.g. --out runs/x.")
+    for file in (*files, *(valid or []), *(test or [])):
+        check_file(file)
+
     from vcnef import workflow
     from vcnef.cli._settings import parse_settings, read_sides
     from vcnef.cli._surrogates import plain_warnings, spoken_warnings
     from vcnef.config import Config
     from vcnef.data import open as open_data
 
-    preset, files = _sort(words or [], data or [], alone=bool(valid or test))
-    if out is None:
-        raise ValueError("There is no folder for the run; name one, e.g. --out runs/x.")
     # Whatever can be refused without reading data is refused first.
     workflow.check_folder(out, resume=resume)
     given = {
@@ -100,18 +109,16 @@ def _sort(words: list[str], data: list[Path], *, alone: bool) -> tuple[str | Non
 
     Beside other files, with `alone`, nobody could tell whose it is.
     """
-    from vcnef.data.opening import READERS
-
-    further = [Path(word) for word in words if Path(word).suffix in READERS]
+    further = [Path(word) for word in words if Path(word).suffix in DATA_FILES]
     if further and alone:
         raise ValueError(
             f"{further[0]} may be meant for --data, --valid or --test. Give each file an option of its own, "
             "e.g. --data a.hdf5 --data b.hdf5 --valid c.hdf5."
         )
     files = data + further
-    names = [word for word in words if Path(word).suffix not in READERS]
+    names = [word for word in words if Path(word).suffix not in DATA_FILES]
     if len(names) > 1:
-        raise ValueError(f"Expected one preset, got {', '.join(names)}. Data files end in {', '.join(READERS)}.")
+        raise ValueError(f"Expected one preset, got {', '.join(names)}. Data files end in {', '.join(DATA_FILES)}.")
     if not files:
         raise ValueError("There are no data to train on; name one or more files, e.g. --data data/*.hdf5.")
     return (names[0] if names else None), files

@@ -18,7 +18,7 @@ from vcnef.config.settings import flatten, parse_setting, place_of
 from vcnef.data import Queries, Shift
 from vcnef.data.augment import Symmetry
 from vcnef.data.windows import Window
-from vcnef.presets import find_preset
+from vcnef.presets import find_config
 from vcnef.training.recipe import Recipe
 from vcnef.whole import replacing
 
@@ -46,12 +46,8 @@ class Config(Section):
 
     @classmethod
     def load(cls, source: str | Path) -> Config:
-        """A preset by its name, e.g. "burgers/vcnef", or a YAML file by its path."""
-        path = Path(source)
-        if path.suffix not in (".yaml", ".yml"):
-            path = find_preset(str(source))
-        elif not path.is_file():
-            raise FileNotFoundError(f"There is no file {path}. Give the path of a YAML file or a preset's name.")
+        """Return a preset by its name, e.g. "burgers/vcnef", or a YAML file by its path."""
+        path = find_config(source)
         try:
             values = read_yaml(path.read_text(encoding="utf-8"))
         except ValueError as error:  # one of its encoding, too

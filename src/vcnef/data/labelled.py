@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
@@ -27,6 +26,9 @@ from vcnef.grid import axes, is_scattered
 from vcnef.labels import CHANNEL, POINT, SAMPLE, SYNONYMS, TIME, join, points_of, units_beside, units_of
 from vcnef.periodicity import per_axis, settle
 from vcnef.problem import COORDINATES, SPACE, Problem
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 OVER = ((SAMPLE,), (SAMPLE, TIME), (TIME, SAMPLE))
 """Dimensions of parameters that differ between samples, also with time."""
@@ -64,6 +66,8 @@ def from_labelled(labelled: Any, **given: Any) -> Trajectories:
 
 def unpack(labelled: Any, x: Any = None, t: Any = None) -> dict[str, Any]:
     """The arguments of `from_arrays` that labelled data hold: u in our layout, and coordinates but for given ones."""
+    import xarray as xr
+
     array = fields_of(labelled) if isinstance(labelled, xr.Dataset) else labelled
     array = array.rename({dim: SYNONYMS[dim] for dim in array.dims if dim in SYNONYMS})
     scattered = POINT in array.dims
@@ -213,6 +217,8 @@ def parameter_over(
 
 def to_dataset(data: Trajectories) -> xr.Dataset:
     """One variable per channel over (sample, t, x, ...) or (sample, t, point), one per parameter over (sample,)."""
+    import xarray as xr
+
     problem, u = data.problem, data.u.cpu().numpy()
     space, coordinates = label_points(data.grid.cpu())
     dims = (SAMPLE, TIME, *space)

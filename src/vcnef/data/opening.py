@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vcnef.checks import check_path
+from vcnef.checks import check_file, check_path
 from vcnef.data import files, named_hdf5, pdebench
 from vcnef.data.arrays import by_name
 from vcnef.data.layout import read_layout
@@ -93,10 +93,7 @@ def open(
 
 
 def _reader(path: Path) -> Reader:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; expected a file. Name those in it, e.g. {path / '*.hdf5'}.")
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+    check_file(path)
     if path.suffix in LOADERS:
         raise ValueError(
             f"{path} is a {path.suffix} file, whose arrays may mean anything; expected one of {', '.join(READERS)}. "

@@ -155,7 +155,7 @@ class Coral(TrajectoryModel):
         code = self._between(path, self._slope(path, latent.params), before, (position - before)[..., None])
         return code * self.std + self.mean
 
-    @torch.compiler.disable  # a compiled gradient cannot be differentiated again
+    @torch._disable_dynamo  # a compiled gradient cannot be differentiated again
     def find_codes(self, u: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"]) -> Float[Tensor, "b d"]:
         """The codes of frames: steps down the gradient of each one's reconstruction error, from zero.
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 
-@torch.compiler.disable  # Fourier transforms are library calls; there is nothing to fuse
+@torch._disable_dynamo  # Fourier transforms are library calls; there is nothing to fuse
 def diffuse(u: Float[Tensor, "b n"], amount: Float[Tensor, "b 1"], spacing: float) -> Float[Tensor, "b n"]:
     """exp(amount · D) u, where D u_i = (u_{i+1} − 2 u_i + u_{i−1}) / Δx² and amount is viscosity times time.
 

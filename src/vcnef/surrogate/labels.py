@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
@@ -15,11 +14,15 @@ from vcnef.labels import CHANNEL, SAMPLE, TIME
 from vcnef.problem import Problem
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from vcnef.surrogate.inputs import Question
 
 
 def label(u: Float[Tensor, "b t *x c"], question: Question, problem: Problem) -> xr.DataArray:
     """(sample, t, x[, y[, z]], channel), or (sample, t, point, channel) on scattered points."""
+    import xarray as xr
+
     space, points = label_points(question.grid)
     coordinates: dict[str, Any] = {TIME: question.t.numpy(), CHANNEL: list(problem.channels), **points}
     params = question.params

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from math import ceil
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from lightning_fabric import Fabric
 
 from vcnef.checks import check_at_least
 from vcnef.data import Queries, Scaling, Trajectories
@@ -24,6 +23,9 @@ from vcnef.training.devices import fused, numerics, precise
 from vcnef.training.job import Job, prepare
 from vcnef.training.recipe import Recipe
 from vcnef.training.step import WARM_UP, GraphedStep
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16")
 BATCHES = 4
@@ -157,6 +159,8 @@ def _forget(device: torch.device) -> None:
 
 
 def _one_device(case: Case) -> Fabric:
+    from lightning_fabric import Fabric
+
     devices = [case.device.index] if case.device.index is not None else 1
     kind = case.device.type
     fabric = Fabric(accelerator=kind, devices=devices, **precise(case.precision, kind))

@@ -8,12 +8,10 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
 from torch import Tensor, nn
 
 from vcnef.accelerate.numbers import HALF, bf16_ends_the_process, single_precision
@@ -21,8 +19,10 @@ from vcnef.accelerate.training import fast_calls
 from vcnef.data import Queries
 from vcnef.data.batches import seed_of
 from vcnef.models.rollout import Rollout
-from vcnef.training.half import MIXED, HalfInside
 from vcnef.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def precision_on(device_type: str, name: str) -> str:
@@ -33,13 +33,17 @@ def precision_on(device_type: str, name: str) -> str:
 
 
 def precise(name: str, device_type: str) -> dict[str, Any]:
-    """What `Fabric` is told of a recipe's precision."""
+    """Return what `Fabric` is told of a recipe's precision."""
+    from vcnef.training.half import MIXED, HalfInside
+
     name = precision_on(device_type, name)
     return {"plugins": [HalfInside(name, device_type)]} if name in MIXED else {"precision": "32-true"}
 
 
 def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
     """The processes of a run. "auto" is one device, or what `torchrun` or SLURM has started; "cpu" is the processor."""
+    from lightning_fabric import Fabric
+
     if devices not in ("auto", "cpu") and not (isinstance(devices, int) and devices > 0):
         raise ValueError(f"devices is {devices!r}; expected a number of at least 1, 'auto' or 'cpu'.")
     accelerator = "cpu" if devices == "cpu" else "auto"
@@ -129,6 +133,8 @@ def fused(model: nn.Module, recipe: Recipe, queries: Queries, device: torch.devi
 
 def _started() -> tuple[int, int] | None:
     """Processes per node and nodes, as the launcher of this process says."""
+    from lightning_fabric.plugins.environments import SLURMEnvironment, TorchElasticEnvironment
+
     if TorchElasticEnvironment.detect():
         world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_WORLD_SIZE"])
         return local, world // local

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from vcnef.data import Batches, Queries, StoredTrajectories, Trajectories
@@ -24,6 +23,9 @@ from vcnef.training.own import Beside, FirstWindow, Own, Sum, name_of
 from vcnef.training.physics import PhysicsLoss
 from vcnef.training.recipe import Recipe
 from vcnef.training.step import Step, build_step
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 Data = Trajectories | StoredTrajectories
 INITIAL_WEIGHT = 10.0

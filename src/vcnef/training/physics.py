@@ -86,7 +86,7 @@ class PhysicsLoss:
         self._place(scaling)
         self._seen: set[tuple[int, ...]] = set()
 
-    @torch.compiler.disable  # compiled derivatives of forward-mode derivatives fail, and Fourier transforms do not fuse
+    @torch._disable_dynamo  # compiled derivatives of forward-mode derivatives fail, and Fourier transforms do not fuse
     def __call__(self, model: TrajectoryModel, batch: Batch, progress: float = 0.0) -> Float[Tensor, ""]:
         """The loss; `progress`, the part of the run that is done, seeds the random times."""
         t = self._query_times(batch, progress)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from vcnef.data import Batch
@@ -15,6 +14,9 @@ from vcnef.training.gradients import clip
 from vcnef.training.objectives import Objective
 from vcnef.training.optimisers import set_rate
 from vcnef.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 WARM_UP = 3
 """Steps of a shape before it is recorded: compilers and libraries settle meanwhile."""

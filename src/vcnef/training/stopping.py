@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lightning_fabric import Fabric
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
 
 STEPS_BETWEEN_AGREEMENTS = 10
 """Processes that train together compare their clocks and signals only now and then, since that costs a wait."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from vcnef.data import Batch, Batches
 from vcnef.metrics.errors import floored_nrmse_table
 from vcnef.surrogate import Surrogate
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 def validate(surrogate: Surrogate, batches: Batches, fabric: Fabric) -> float:
