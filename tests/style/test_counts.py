@@ -1,0 +1,66 @@
+"""Ceilings of what makes code dense and scattered. They only come down: write today's number where it is lower."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+SPEC = importlib.util.spec_from_file_location("counts", Path(__file__).with_name("counts.py"))
+counts = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(counts)
+
+CEILINGS = {
+    "all": (36.0, 46.0, 1.7, 2.4),
+    "accelerate": (22.0, 30.0, 1.2, 0.0),
+    "cli": (33.0, 57.0, 3.9, 2.3),
+    "config": (25.0, 67.0, 0.0, 3.1),
+    "data": (53.0, 57.0, 1.4, 3.0),
+    "evaluation": (41.0, 60.0, 3.5, 2.8),
+    "explorer": (24.0, 45.1, 1.5, 4.3),
+    "ground": (53.0, 62.0, 1.2, 7.2),
+    "metrics": (24.0, 49.0, 0.0, 5.2),
+    "models": (29.0, 51.0, 3.0, 2.0),
+    "pde": (30.0, 39.0, 0.0, 1.2),
+    "plots": (36.0, 61.0, 5.1, 3.8),
+    "report": (53.0, 92.0, 3.1, 0.0),
+    "surrogate": (42.0, 34.0, 1.4, 3.3),
+    "training": (38.0, 26.0, 0.6, 4.2),
+}
+"""By room, per 1000 lines of code: conditional expressions, comprehensions, nested comprehensions, walruses."""
+MOST_IMPORTED_ONCE = 70
+MOST_REPEATED_FILE_NAMES = 29
+MOST_REPEATED_CLASS_NAMES = 16
+
+
+@pytest.fixture(scope="module")
+def rooms():
+    return counts.count_rooms()
+
+
+@pytest.mark.parametrize("room", CEILINGS)
+def test_rooms_do_not_become_denser(rooms, room):
+    for kind, ceiling in zip(counts.KINDS, CEILINGS[room], strict=True):
+        found = counts.per_thousand(rooms[room], kind)
+        assert found <= ceiling, f"{room}: {found:.1f} {kind} per 1000 lines; write some as loops or as ifs."
+
+
+def test_modules_are_not_split_further():
+    assert len(counts.imported_once()) <= MOST_IMPORTED_ONCE, counts.imported_once()
+
+
+def test_new_files_have_names_of_their_own():
+    assert len(counts.repeated_names()) <= MOST_REPEATED_FILE_NAMES, counts.repeated_names()
+
+
+def test_new_classes_have_names_of_their_own():
+    assert len(counts.repeated_classes()) <= MOST_REPEATED_CLASS_NAMES, counts.repeated_classes()
+
+
+def test_subjects_of_commits_are_short():
+    assert not counts.long_subjects(), f"at most {counts.SUBJECT_LENGTH} characters each"
+
+
+def test_kinds_are_told_apart():
+    text = '"""Said."""\n\n\n# why\ny = [[a for a in x] for x in (z if z else ())]\nwhile w := read():\n    pass\n'
+    assert counts.code_lines(text) == 3
+    assert counts.count_kinds(text) == dict(zip(counts.KINDS, (1, 2, 1, 1), strict=True))
