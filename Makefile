@@ -1,8 +1,8 @@
-# Two commands: `make demo` and `make test`. Each sets up .venv when it is missing or out of date.
+# `make demo` and `make test`, or `make quick` while you work. Each sets up .venv when it is missing or out of date.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint slow docs clean
+.PHONY: demo test quick lint types slow docs clean
 
 demo: .venv/installed
 	$(BIN)/vcnef demo --out demo
@@ -12,9 +12,21 @@ demo: .venv/installed
 test: .venv/developed lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
+# Below a minute on two cores: numbers, borders and the house, without the command line, pages, presets and kernels.
+QUICK = tests/style tests/metrics tests/nn tests/models tests/pde tests/data $(filter-out $(SLOWER),$(wildcard tests/test_*.py))
+SLOWER := tests/models/test_export.py $(addprefix tests/test_,bad_input.py docs.py presets.py readme.py workflow.py)
+
+quick: .venv/developed lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+		$(QUICK) $(addprefix --ignore=,$(SLOWER))
+
 lint: .venv/developed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: .venv/developed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[types]'
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 slow: .venv/developed
 	$(BIN)/python -m pytest -m slow

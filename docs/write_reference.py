@@ -12,12 +12,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 import typer
 
+import vcnef
 from vcnef.cli import _app
 from vcnef.config import Config, DataSection, sections
 from vcnef.models.registry import MODELS, build
@@ -27,6 +29,20 @@ from vcnef.training.recipe import Recipe
 
 PAGES = Path(__file__).parent
 sys.path.append(str(PAGES.parent / "benchmarks"))
+FURTHER_PUBLIC = {
+    "models": (
+        "vcnef.models.registry.build",
+        "vcnef.models.registry.list_models",
+        "vcnef.models.interface.TrajectoryModel",
+        "vcnef.models.interface.Stepper",
+        "vcnef.models.rollout.Rollout",
+        "vcnef.models.rollout.TimeInterpolated",
+        "vcnef.models.derivative.time_derivative",
+        "vcnef.models.vcnef.VCNeF",
+        "vcnef.models.release.from_release",
+    ),
+}
+"""Public names of rooms that are used file by file."""
 PART = re.compile(r"(<!-- begin (\w+)(?: (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -96,6 +112,16 @@ def write_results(kind: str) -> str:
     return table(titles, rows) if rows else "Nothing has been measured yet."
 
 
+def write_api(room: str) -> str:
+    """Return a place for every public name of a room, which mkdocstrings fills in from the source."""
+    module = vcnef if room == "vcnef" else import_module(f"vcnef.{room}")
+    names = getattr(module, "__all__", ()) or FURTHER_PUBLIC[room]
+    # A submodule has a page of its own.
+    names = [name for name in names if not inspect.ismodule(getattr(module, name, None))]
+    places = [name if "." in name else f"{module.__name__}.{name}" for name in names]
+    return "\n\n".join(f"::: {place}" for place in places)
+
+
 def count(name: str, **sizes: int) -> str:
     """How many numbers a model learns; a complex weight is two. It is described, never allocated."""
     try:
@@ -143,11 +169,12 @@ WRITERS: dict[str, Callable[..., str]] = {
     "options": write_options,
     "keys": write_keys,
     "presets": write_presets,
+    "api": write_api,
     "results": write_results,
 }
 
 if __name__ == "__main__":
-    for path in sorted(PAGES.glob("*.md")):
+    for path in sorted(PAGES.rglob("*.md")):
         old = path.read_text(encoding="utf-8")
         if (new := fill(old)) != old:
             path.write_text(new, encoding="utf-8")

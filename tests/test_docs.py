@@ -1,6 +1,7 @@
 """The documentation says what the code does: examples run, generated parts are current, the site builds whole."""
 
 import importlib.util
+import inspect
 import os
 import re
 import shlex
@@ -17,7 +18,7 @@ from vcnef.models.registry import MODELS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 RUN = [
     "quickstart.md",
@@ -30,6 +31,9 @@ RUN = [
     "change-the-method.md",
     "how-far.md",
     "gradients.md",
+    "plots.md",
+    "report.md",
+    "explorer.md",
 ]
 """Pages whose examples are executed."""
 RESULT = re.compile(r"\]\((\.\./benchmarks/results/[^)]+)\)")
@@ -83,10 +87,24 @@ def run_command(line):
     assert stop.value.code == 0, line
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(DOCS)))
 def test_generated_parts_are_current(path, reference):
     text = path.read_text(encoding="utf-8")
     assert reference.fill(text) == text, f"{path.name} is out of date. Run `python docs/write_reference.py`."
+
+
+def test_every_option_has_a_meaning_of_its_own():
+    checked = 0
+    for page in ("models.md", "training.md", "commands.md"):
+        for part in re.split(r"^## ", read(page), flags=re.MULTILINE):
+            if "| meaning |" not in part:
+                continue
+            rows = re.findall(r"^\| (`.+`) \| [^|]* \| ([^|]*) \|$", part, re.MULTILINE)
+            meanings = [meaning.strip() for _, meaning in rows]
+            assert all(meanings), [name for name, meaning in rows if not meaning.strip()]
+            assert len(set(meanings)) == len(meanings), part.partition("\n")[0]
+            checked += len(rows)
+    assert checked > 150
 
 
 def test_every_verb_has_its_options_on_the_page(vcnef_help):
@@ -148,6 +166,7 @@ def test_figures_of_speed_stand_in_the_files_that_are_linked():
 def site(tmp_path_factory):
     pytest.importorskip("mkdocs", reason="pip install 'vcnef[docs]'")
     pytest.importorskip("material", reason="pip install 'vcnef[docs]'")
+    pytest.importorskip("mkdocstrings", reason="pip install 'vcnef[docs]'")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
     quiet = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
@@ -158,10 +177,22 @@ def site(tmp_path_factory):
 
 def test_the_site_builds_without_a_warning(site):
     built = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-    assert {path.with_suffix(".html").name for path in PAGES} <= built
+    assert {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in PAGES} <= built
     assert {"contributing.html", "changelog.html"} <= built
     assert {f"results/{path.stem}.html" for path in (ROOT / "benchmarks" / "results").glob("*.md")} <= built
     assert not list(site.glob("*.py"))
+
+
+@pytest.mark.parametrize(
+    "room", ["vcnef", *(path.stem for path in (DOCS / "api").glob("*.md") if path.stem != "vcnef")]
+)
+def test_every_public_name_has_a_place_in_the_reference(room):
+    module = importlib.import_module("vcnef" if room == "vcnef" else f"vcnef.{room}")
+    places = re.findall(r"^::: (\S+)$", read(f"api/{room}.md"), re.MULTILINE)
+    assert places
+    for name in getattr(module, "__all__", ()):
+        if not inspect.ismodule(getattr(module, name)):
+            assert f"{module.__name__}.{name}" in places
 
 
 def test_the_site_loads_nothing_from_elsewhere(site):
@@ -173,3 +204,10 @@ def test_the_site_loads_nothing_from_elsewhere(site):
         assert not loads.search(page.read_text(encoding="utf-8")), page.name
     for style in site.rglob("*.css"):
         assert not re.search(r"(?:url\(|@import )[\"']?(?:https?:)?//", style.read_text(encoding="utf-8")), style.name
+
+
+def test_pictures_of_the_page_on_figures_are_those_that_its_code_draws():
+    page = read("plots.md")
+    drawn = re.findall(r'savefig\("(\w+\.png)"\)', page)
+    assert drawn == re.findall(r"\]\(images/plots/(\w+\.png)\)", page)
+    assert set(drawn) == {path.name for path in (DOCS / "images" / "plots").glob("*.png")}

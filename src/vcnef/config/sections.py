@@ -65,7 +65,9 @@ class DataSection(Section):
     ndim: int | None = None
     """Space axes that the data must have; sizes and rates of a preset suit no others."""
     space_stride: int = 1
+    """Keep one of so many points along each axis."""
     time_stride: int = 1
+    """Keep one of so many frames, the first one among them."""
     horizon: float | None = None
     """Last physical time, counted from the first frame."""
     valid: float = VALID_SHARE

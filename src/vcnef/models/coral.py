@@ -234,8 +234,14 @@ def coral(
     """CORAL: every frame a code of a SIREN, found by gradient steps; the codes follow a neural differential equation.
 
     steps: RK4 steps to the training horizon, one per frame.
-    depth, dynamics_depth: layers of the SIREN, its linear last one included; hidden layers of g.
-    inner_steps, inner_rate: steps that find a code, and their first rate, which is learnt.
+    latent: numbers in the code of a frame.
+    width: features of a hidden layer of the SIREN.
+    depth: layers of the SIREN, its linear last one included.
+    w0: factor before the sines of the SIREN's first layer; larger ones fit finer structures.
+    dynamics_width: features of a hidden layer of g.
+    dynamics_depth: hidden layers of g.
+    inner_steps: gradient steps that find the code of a frame.
+    inner_rate: the rate of those steps to begin with; it is learnt.
     lengths: of the domain, by which coordinates are divided; 1 by default.
     """
     if ndim not in (1, 2, 3):

@@ -88,6 +88,10 @@ def fno(
 ) -> Rollout:
     """Fourier neural operator, rolled out: autoregressive, `steps` steps to the training horizon (cFNO with params).
 
+    steps: applications of the network to the training horizon, one per frame.
+    width: channels of the layers in Fourier space.
+    modes: wave numbers along each axis that a layer keeps.
+    depth: number of those layers.
     padding: zeros beyond the far edges, as the benchmark's FNO has them; periodic domains are better off without.
     periodic: where some axes are periodic and others not, fields are padded along the others alone.
     residual: the network gives the change in a step.

@@ -210,9 +210,16 @@ def galerkin(
 ) -> Rollout:
     """Galerkin Transformer, rolled out: autoregressive, `steps` steps to the training horizon; sizes as in the paper.
 
-    depth, hidden: number of attention layers, and the width inside their feed-forward networks.
-    modes, spectral_width, spectral_depth: of the decoder's layers in Fourier space.
+    steps: applications of the network to the training horizon, one per frame.
+    width: features of a token in the attention layers.
+    heads: attention heads, which share the width.
+    depth: number of attention layers.
+    hidden: features inside the feed-forward network of an attention layer.
+    modes: wave numbers along each axis that the decoder's layers in Fourier space keep.
+    spectral_width: channels of those layers.
+    spectral_depth: number of those layers.
     coarse: whether half of the points a side attend; by default in 2D.
+    dropout: share of the features that are left out at random in training.
     """
     if ndim not in SIZES:
         raise ValueError(f"ndim is {ndim!r}; expected 1 or 2.")

@@ -158,7 +158,11 @@ def mp_pde(
 ) -> Rollout:
     """Message-passing solver in 1D, rolled out: autoregressive, `bundle` of the `steps` to the horizon at a time.
 
+    steps: frames to the training horizon.
+    width: features of a node.
     depth: message-passing layers; each carries news 3 nodes further.
+    bundle: frames that one application of the network gives.
+    periodic: whether the first node is a neighbour of the last one.
     absolute: whether nodes know where they are; without it the model commutes with shifts on a ring.
     """
     if ndim != 1:

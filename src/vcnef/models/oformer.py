@@ -183,8 +183,11 @@ def oformer(
 ) -> Rollout:
     """Operator Transformer in 1D, rolled out: autoregressive, `steps` steps to the training horizon.
 
+    steps: applications of the network to the training horizon, one per frame.
+    width: features of a token.
     scales: factors of the coordinate in the rotary embedding, one per encoder layer.
     heads: those of the cross-attention; self-attention has one.
+    propagators: number of networks that are applied one after the other to go on by one step.
     resolution: points per unit length in training; where data are normalised, the domain's longest side is the unit.
     norms: layer norms in the encoder; by default only with several channels, as the paper's counts have it.
     """

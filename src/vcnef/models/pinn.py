@@ -96,7 +96,10 @@ def pinn(
 ) -> PINN:
     """Physics-informed neural network: one solution u(t, x), trained on the equation for one initial state.
 
+    width: features of a hidden layer.
     depth: hidden layers.
+    periodic: whether x enters by its sine and cosine, so that the solution repeats itself: true or false, or one of
+        them for each axis.
     lengths: of the domain, in which a periodic network repeats itself; 1 by default.
     """
     if ndim not in (1, 2, 3):

@@ -166,6 +166,7 @@ def unet(
 ) -> Rollout:
     """UNet of PDEArena, rolled out: autoregressive, `steps` steps to the training horizon, each a residual.
 
+    steps: applications of the network to the training horizon, one per frame.
     width: channels on the finest level, an even number.
     multipliers: how much wider each level is than the one above; there are half the points from one to the next.
     blocks: residual blocks per level on the way down; there is one more on the way up.

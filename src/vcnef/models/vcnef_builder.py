@@ -84,24 +84,29 @@ def vcnef(
 
     variant: "paper" has the published parameter counts; "release" is what the authors' code computes, with a linear map
         for the MLP on the coordinates of each modulation block and one MLP shared by the decoders of all patch sizes.
-    depth, modulations: number of transformer blocks on the initial state and of modulation blocks.
+    width: features of a token.
+    heads: attention heads, which share the width.
+    depth: number of transformer blocks, which see the initial state alone.
+    modulations: number of modulation blocks after them, which see the query times too.
     patches: patch sizes in points of the training grid, e.g. (4, 16); () makes a token of every point, and points may
         then be scattered.
     attention: "linear", "softmax", or "none" (ablation).
     conditioning: "scale", or "scale_shift" (ablation).
     periodic: how a grid is continued past its edges, by patches that are not whole, `local` and `modes`: true or
         false, or one of them for each axis.
+    dropout: share of the features that are left out at random in training.
 
     Beyond the paper:
     sides: those of the training grid, in points. Patches then keep their physical size on grids that are a whole number
         of times as fine. Left out, or with the release's variant, they are as many points on every grid.
-    frequencies: for tokens of points, sin and cos of so many periods of the domain, of `lengths` as the network sees
-        them (1 by default), in place of x.
+    frequencies: for tokens of points, sin and cos of so many periods of the domain in place of x.
+    lengths: of the domain along each axis, as the network sees it; 1 by default.
     pace: what t is multiplied by before it is encoded. For points, 10 makes a tenth of the horizon as large as the
         domain, and what happens within it is learnt sooner. Patches have sines of t with up to 5000 radians until the
         horizon, which tell frames apart but not what is between them; 0.02 leaves 100.
-    clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`, (a, b,
-        logarithmic): a + b p or exp(a + b p) of the parameter p as the network sees it, p itself by default.
+    clocks: so many sines and cosines of time, which passes as fast as each parameter says by its `speeds`.
+    speeds: for each parameter (a, b, logarithmic): time passes as fast as a + b p, or exp(a + b p), of the parameter p
+        as the network sees it; p itself by default.
     local: how many neighbours each way a stencil beside every attention reaches; 0 is no stencil. It keeps its physical
         length on finer grids, which needs `sides`. N points are taken for the centres of N cells: where they lie on
         both ends of the domain, its length is off by 1/N at most.

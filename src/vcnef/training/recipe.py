@@ -31,6 +31,7 @@ class Recipe:
     rates: Mapping[str, float] = field(default_factory=dict)
     """Factors of it for weights whose names begin with a key, e.g. {"siren": 0.005}."""
     weight_decay: float = 0.0
+    """Share of the learning rate by which weights shrink in each step."""
     clip: float | None = 1.5
     """Largest norm of the gradient."""
     ema: float | None = None
@@ -42,6 +43,7 @@ class Recipe:
     step_epochs: int = 100
     """Every so many epochs, "step" multiplies the rate by `step_factor`."""
     step_factor: float = 0.5
+    """What "step" and "multi_step" multiply the learning rate by."""
     milestones: tuple[int, ...] = ()
     """After each of these epochs, "multi_step" multiplies the rate by `step_factor`."""
 
@@ -70,6 +72,7 @@ class Recipe:
     compile: bool | None = None
     """Fuse the model with `torch.compile` and replay its steps as CUDA graphs; by default on a GPU."""
     seed: int = 0
+    """Decides the initial weights, the order of the samples and whatever else is drawn."""
     validate_every: int = 1
     """Epochs between evaluations on the validation split."""
     save_every: int = 1
