@@ -51,6 +51,16 @@ def fill(page: str) -> str:
     return PART.sub(lambda found: f"{found[1]}\n{WRITERS[found[2]](*filter(None, [found[3]]))}\n\n{found[4]}", page)
 
 
+def add_models(page: str) -> str:
+    """Return the page on models with a section for each that has none: what its builder says, and its options."""
+    for name, builder in MODELS.items():
+        if f"\n## {name}\n" not in page:
+            about = inspect.getdoc(builder).partition("\n")[0]
+            section = f"## {name}\n\n{about}\n\n<!-- begin options {name} -->\n<!-- end -->\n\n"
+            page = page.replace("## Your own\n", f"{section}## Your own\n")
+    return page
+
+
 def write_commands() -> str:
     """Every verb with its help, arguments and options."""
     command = typer.main.get_command(_app())
@@ -176,6 +186,7 @@ WRITERS: dict[str, Callable[..., str]] = {
 if __name__ == "__main__":
     for path in sorted(PAGES.rglob("*.md")):
         old = path.read_text(encoding="utf-8")
-        if (new := fill(old)) != old:
+        new = fill(add_models(old) if path.name == "models.md" else old)
+        if new != old:
             path.write_text(new, encoding="utf-8")
             print(f"Wrote {path.name}.")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import vcnef
-from vcnef.pde import Equation, equation, equations, modes, residual, residual_norm, solve
+from vcnef.pde import EQUATIONS, Equation, equation, equations, modes, residual, residual_norm, solve
 
 DELTA = 0.7
 
@@ -267,7 +267,7 @@ def test_definitions_are_known_by_name_and_replace_each_other():
     second = Equation("fisher", growth, parameters={"D": 0.1, "r": 1.0}, domain=(0, 5))
     assert equation("fisher") is second
     assert second.problem.domain == ((0.0, 5.0),)
-    assert list(equations()) == ["advection", "burgers", "cns1d", "cns2d", "cns3d", "fisher"]
+    assert list(equations()) == [*EQUATIONS, "fisher"]
     with pytest.raises(ValueError, match="no generation '2022' of 'fisher'"):
         equation("fisher", generation="2022")
 

@@ -8,15 +8,16 @@ import xarray as xr
 
 from vcnef.pde import EQUATIONS, Equation, equation, solve
 
+BENCHMARK = ("advection", "burgers", "cns1d", "cns2d", "cns3d")
 GAS = np.ones((2, 16, 3), dtype=np.float32)
 
 
 def test_names():
-    assert list(EQUATIONS) == ["advection", "burgers", "cns1d", "cns2d", "cns3d"]
+    assert {*BENCHMARK} <= {*EQUATIONS}
     with pytest.raises(ValueError, match=r"no equation 'burger'. Did you mean 'burgers'"):
         equation("burger")
-    with pytest.raises(ValueError, match=r"no equation 'heat'. Use one of advection, burgers"):
-        equation("heat")
+    with pytest.raises(ValueError, match=r"no equation 'plasma'. Use one of advection, burgers"):
+        equation("plasma")
     with pytest.raises(ValueError, match=r"no generation '2023' of 'burgers'. Did you mean '2022'"):
         equation("burgers", generation="2023")
     with pytest.raises(ValueError, match=r"no option of the initial states 'mach_number'. Did you mean 'mach'"):
@@ -88,11 +89,11 @@ def test_solve_takes_numpy_and_torch_and_keeps_double_precision():
 
 
 def test_sizes_and_defaults_are_the_benchmarks():
-    sizes = {name: (e.resolution, e.frames, e.horizon) for name, e in ((n, equation(n)) for n in EQUATIONS)}
+    sizes = {name: (e.resolution, e.frames, e.horizon) for name, e in ((n, equation(n)) for n in BENCHMARK)}
     assert sizes["advection"] == sizes["burgers"] == (1024, 201, 2.0)
     assert sizes["cns1d"] == (1024, 101, 1.0)
     assert sizes["cns2d"] == sizes["cns3d"] == (128, 21, 1.0)
-    assert [equation(n).defaults for n in EQUATIONS] == [
+    assert [equation(n).defaults for n in BENCHMARK] == [
         {"beta": 0.1},
         {"nu": 0.001},
         {"eta": 0.007, "zeta": 0.007},

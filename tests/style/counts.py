@@ -19,6 +19,8 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 SUBJECT_LENGTH = 72
 LAST_OF_LONG_SUBJECTS = "9b37aa6"
 """Subjects of commits keep to the length after this one."""
+LISTS = {"registry.py", "__init__.py"}
+"""Files that are lists of modules: a model, an equation or an operation is imported by nothing else."""
 NOT_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -88,7 +90,7 @@ def repeated_classes() -> list[str]:
 
 
 def imported_once() -> list[str]:
-    """Return the modules that exactly one other module of the package imports."""
+    """Return the modules that exactly one other module of the package imports, and that is no list of such modules."""
     importers: dict[str, set[Path]] = {}
     modules = {_module_of(path): path for path in PACKAGE.rglob("*.py")}
     for path in modules.values():
@@ -96,7 +98,7 @@ def imported_once() -> list[str]:
             # `from vcnef.pde import burgers` imports a module too, `from vcnef.pde.burgers import burgers` another one.
             if name in modules and modules[name] != path:
                 importers.setdefault(name, set()).add(path)
-    once = [name for name, paths in importers.items() if len(paths) == 1]
+    once = [name for name, paths in importers.items() if len(paths) == 1 and not {path.name for path in paths} & LISTS]
     return sorted(name for name in once if modules[name].name != "__init__.py")
 
 
