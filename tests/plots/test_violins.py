@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 
 from vcnef import plots
 from vcnef.plots import style
-from vcnef.plots.violins import GROUND, UNSEEN
+from vcnef.plots.violins import GROUND, UNSEEN_COLOUR
 
 
 def errors(centre, count=40, seed=0):
@@ -34,9 +34,13 @@ def test_one_model():
     labels = axis.get_xticklabels()
     assert [text.get_text() for text in labels] == ["0.001", "0.002", "0.01"]
     assert [text.get_fontweight() for text in labels] == ["normal", "bold", "normal"]
-    assert labels[1].get_color() == UNSEEN
+    assert labels[1].get_color() == UNSEEN_COLOUR
     shapes = [each for each in axis.collections if each.get_alpha()]
-    assert [to_hex(each.get_facecolor()[0]).upper() for each in shapes] == [style.COLOURS[0], UNSEEN, style.COLOURS[0]]
+    assert [to_hex(each.get_facecolor()[0]).upper() for each in shapes] == [
+        style.COLOURS[0],
+        UNSEEN_COLOUR,
+        style.COLOURS[0],
+    ]
     low, high = shapes[0].get_paths()[0].get_extents().get_points()[:, 1]
     assert (low, high) == (pytest.approx(given[0.001].min()), pytest.approx(given[0.001].max()))
     assert (axis.get_xlabel(), axis.get_ylabel(), axis.get_yscale()) == ("nu", "nRMSE", "linear")

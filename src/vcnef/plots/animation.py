@@ -58,7 +58,9 @@ def animate(
     writer = _writer(place, rate)
     chosen = np.unique(np.linspace(0, len(true) - 1, min(frames, len(true))).round().astype(int))
     figure, show = {2: _lines, 3: _pictures}[true.ndim](true[chosen], predicted[chosen], lines, channel)
-    caption = f"{title}, t = " if title else "t = "
+    caption = "t = "
+    if title:
+        caption = f"{title}, t = "
     place.parent.mkdir(parents=True, exist_ok=True)
     with writer.saving(figure, str(place), DPI):
         for frame, time in enumerate(_spell(instants[chosen])):
@@ -69,10 +71,15 @@ def animate(
 
 
 def _spell(times: np.ndarray) -> list[str]:
-    """With equal places, so that the caption stands still: three, or as many as tell the times apart."""
+    """Write times with equal places, so that the caption stands still: three, or as many as tell them apart."""
     step = np.abs(np.diff(times)).min(initial=1.0)
-    places = max(3, int(np.ceil(-np.log10(step))) + 1) if step > 0 else 3
-    return [f"{time:.{places}f}" if places < 7 else f"{time:.3e}" for time in times]
+    places = 3
+    if step > 0:
+        places = max(places, int(np.ceil(-np.log10(step))) + 1)
+    form = f".{places}f"
+    if places >= 7:
+        form = ".3e"
+    return [f"{time:{form}}" for time in times]
 
 
 def _writer(path: Path, rate: int | float) -> AbstractMovieWriter:
@@ -85,7 +92,7 @@ def _writer(path: Path, rate: int | float) -> AbstractMovieWriter:
 
 
 def _lines(true: np.ndarray, predicted: np.ndarray, lines: list[cells.Line], channel: str) -> tuple[Figure, Show]:
-    """Truth and prediction on one pair of axes, their difference on another below."""
+    """Draw truth and prediction on one pair of axes, and their difference on another below."""
     ((x, borders),) = lines
     figure, axes = style.panels(2, 1, width=4.4, height=1.9)
     field, error = axes[:, 0]
@@ -111,7 +118,7 @@ def _lines(true: np.ndarray, predicted: np.ndarray, lines: list[cells.Line], cha
 
 
 def _pictures(true: np.ndarray, predicted: np.ndarray, lines: list[cells.Line], channel: str) -> tuple[Figure, Show]:
-    """Three fields beside each other."""
+    """Draw three fields beside each other."""
     figure, axes = style.panels(1, 3, width=2.9, height=2.7)
     rows = style.compared(true, predicted, channel)
     images = []

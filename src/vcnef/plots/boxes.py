@@ -11,6 +11,11 @@ from matplotlib.figure import Figure
 from vcnef.plots import cells, style
 from vcnef.problem import SPACE
 
+VIEWS = (2, 1, 0)
+"""The axes that the three columns of a half look along."""
+OTHER_AXES = {0: (1, 2), 1: (0, 2), 2: (0, 1)}
+"""Those that run to the right and upwards, seen along an axis."""
+
 
 @style.styled
 def boxes(
@@ -22,7 +27,7 @@ def boxes(
     x: Sequence[Any] | None = None,
     title: str = "",
 ) -> Figure:
-    """Rows truth, prediction and error of one channel at one time, `[x y z]` each.
+    """Draw rows of truth, prediction and error of one channel at one time, `[x y z]` each.
 
     Three columns are the slices through the middle of z, y and x, three the means ⟨u⟩ along them. Slices have one
     colour scale and means, which are smoother, another; the error of a mean is the mean of the error. Cells are equal
@@ -38,9 +43,10 @@ def boxes(
         (axes[:, 3:], _mean, "mean over {}", f"mean {channel}"),
     )
     for half, cut, name, label in halves:
-        # Views from z, y and x, so that the first looks as a 2D field does.
-        views = [[cut(each, axis, lines[axis]) for axis in (2, 1, 0)] for each in (true, predicted)]
-        _draw(figure, half, views, lines, label)
+        # From z, y and x, so that the first view looks as a 2D field does.
+        true_views = [cut(true, axis, lines[axis]) for axis in VIEWS]
+        predicted_views = [cut(predicted, axis, lines[axis]) for axis in VIEWS]
+        _draw(figure, half, true_views, predicted_views, lines, label)
         for axis, along in zip(half[0], reversed(SPACE), strict=True):
             axis.set_title(name.format(along))
     for axis, row in zip(axes[:, 0], ("Truth", "Prediction", "Error"), strict=True):
@@ -55,18 +61,27 @@ def _slice(u: np.ndarray, axis: int, line: cells.Line) -> np.ndarray:
 
 
 def _mean(u: np.ndarray, axis: int, line: cells.Line) -> np.ndarray:
-    """Large cells count for more."""
+    """Average along an axis, where large cells count for more."""
     return np.average(u, axis=axis, weights=np.diff(line.borders))
 
 
-def _draw(figure: Figure, axes: np.ndarray, views: list[list[np.ndarray]], lines: list[cells.Line], label: str) -> None:
-    """Rows truth, prediction and error of three views, each row with its colours."""
-    true, predicted = views
-    rows = (true, predicted, [b - a for a, b in zip(true, predicted, strict=True)])
-    together = [np.concatenate([view.ravel() for view in each]) for each in views]
-    for i, (_, _, told, colours) in enumerate(style.compared(*together, label)):
-        for axis, view, along in zip(axes[i], rows[i], (2, 1, 0), strict=True):
-            across, up = (side for side in range(3) if side != along)
+def _draw(
+    figure: Figure,
+    axes: np.ndarray,
+    true: list[np.ndarray],
+    predicted: list[np.ndarray],
+    lines: list[cells.Line],
+    label: str,
+) -> None:
+    """Draw rows of truth, prediction and error of three views, each row with its colours."""
+    errors = list(map(np.subtract, predicted, true))
+    all_true, all_predicted = (np.concatenate(list(map(np.ravel, views))) for views in (true, predicted))
+    told = style.compared(all_true, all_predicted, label)
+    for row, views, (_, _, words, colours) in zip(axes, (true, predicted, errors), told, strict=True):
+        for axis, view, along in zip(row, views, VIEWS, strict=True):
+            across, up = OTHER_AXES[along]
             picture = cells.picture(axis, view, (lines[across], lines[up]), **colours)
-            axis.set(xlabel=SPACE[across] if i == 2 else "", ylabel=SPACE[up])
-        figure.colorbar(picture, ax=list(axes[i]), label=told)
+            axis.set_ylabel(SPACE[up])
+        figure.colorbar(picture, ax=list(row), label=words)
+    for axis, along in zip(axes[2], VIEWS, strict=True):
+        axis.set_xlabel(SPACE[OTHER_AXES[along][0]])

@@ -24,26 +24,38 @@ class Line(NamedTuple):
 
 
 def along_axes(sides: Sequence[int], domain: Sequence[Sequence[int | float]] | None, x: Any = None) -> list[Line]:
-    """The cells along each axis: equal ones in `domain`, or around the points `x`, with borders halfway between them.
+    """Return the cells along each axis: equal ones in `domain`, or around the points `x`, borders halfway between.
 
     Without either, sides go from 0 to 1. `x` is as in `vcnef.from_arrays`: the points along each axis.
     """
     if x is not None:
-        given = [x] if len(sides) == 1 and np.ndim(x[0]) == 0 else list(x)
-        _check_count(given, "x", "axes", len(sides), "the points along each axis")
-        named = list(zip(SPACE, given, sides, strict=False))
-        points = [style.as_array(line, name, "n") for name, line, _ in named]
-        for (name, _, side), line in zip(named, points, strict=True):
-            style.check_axis(line, name, side)
-        return [Line(line, style.edges(line)) for line in points]
-    ends = ((0.0, 1.0),) * len(sides) if domain is None else domain
-    _check_count(ends, "domain", "sides", len(sides), "(low, high) for each space axis")
-    borders = [np.linspace(low, high, side + 1) for (low, high), side in zip(ends, sides, strict=True)]
-    return [Line((line[:-1] + line[1:]) / 2, line) for line in borders]
+        return _around_points(sides, x)
+    if domain is None:
+        domain = ((0.0, 1.0),) * len(sides)
+    _check_count(domain, "domain", "sides", len(sides), "(low, high) for each space axis")
+    lines = []
+    for (low, high), side in zip(domain, sides, strict=True):
+        borders = np.linspace(low, high, side + 1)
+        lines.append(Line((borders[:-1] + borders[1:]) / 2, borders))
+    return lines
+
+
+def _around_points(sides: Sequence[int], x: Any) -> list[Line]:
+    """Return cells around the points along each axis; along a line, x may be its points themselves."""
+    given = list(x)
+    if len(sides) == 1 and np.ndim(x[0]) == 0:
+        given = [x]
+    _check_count(given, "x", "axes", len(sides), "the points along each axis")
+    lines = []
+    for name, points, side in zip(SPACE, given, sides, strict=False):
+        line = style.as_array(points, name, "n")
+        style.check_axis(line, name, side)
+        lines.append(Line(line, style.edges(line)))
+    return lines
 
 
 def middle(line: Line) -> int:
-    """Number of the cell that holds the middle of them all; of two, the later one."""
+    """Return the number of the cell that holds the middle of them all; of two, the later one."""
     # As parts of the whole they ascend, whichever way the axis goes.
     parts = (line.borders - line.borders[0]) / (line.borders[-1] - line.borders[0])
     return int(np.searchsorted(parts, 0.5 + 1e-6, side="right")) - 1
@@ -53,7 +65,7 @@ def picture(
     axis: Axes, field: np.ndarray, lines: Sequence[Line], *, interpolation: str | None = None, **colours: Any
 ) -> ScalarMappable:
     """Draw a field `[x y]` on its cells; its first axis runs to the right."""
-    across, up = (line.borders for line in lines)
+    across, up = lines[0].borders, lines[1].borders
     axis.set(xticks=[], yticks=[])
     style.bare(axis)
     # Pictures have rows first.

@@ -30,7 +30,7 @@ class Band(NamedTuple):
 def error_over_time(
     curves: Mapping[str, Any], t: Any, *, label: str = "nRMSE", horizon: int | float | None = None, title: str = ""
 ) -> Figure:
-    """A curve for each model: its error `[t]`, a `Band`, or the errors of many trajectories `[n t]` as such.
+    """Draw a curve for each model: its error `[t]`, a `Band`, or the errors of many trajectories `[n t]` as such.
 
     The band of many goes from the 10th to the 90th percentile around the median. A trajectory that is not finite
     counts as worse than all others; where median or band would be so, there is none. `horizon` marks the last time
@@ -62,7 +62,7 @@ def super_resolution(
     label: str = "nRMSE",
     title: str = "",
 ) -> Figure:
-    """Error over resolution for each model: name -> (resolutions, errors). `trained` marks that of training."""
+    """Draw error over resolution for each model: name -> (resolutions, errors). `trained` marks that of training."""
     figure, axes = style.panels(1, 1, width=4.0, height=3.0)
     axis = axes[0, 0]
     ticks: set[float] = set()
@@ -81,9 +81,13 @@ def super_resolution(
 
 
 def _band(values: Any, name: str, times: int) -> Band:
-    """The curve with what is around it, if anything."""
+    """Return the curve with what is around it, if anything."""
     if isinstance(values, Band):
-        parts = Band(*(style.as_array(each, name, "t") for each in values))
+        parts = Band(
+            style.as_array(values.low, name, "t"),
+            style.as_array(values.middle, name, "t"),
+            style.as_array(values.high, name, "t"),
+        )
     elif np.ndim(values) == 2:
         parts = Band(*_percentiles(style.as_array(values, name, "n t"), (BAND[0], 50.0, BAND[1])))
     else:
@@ -95,13 +99,13 @@ def _band(values: Any, name: str, times: int) -> Band:
 
 
 def _percentiles(errors: np.ndarray, which: Sequence[float]) -> np.ndarray:
-    """Percentiles over trajectories, NaN where they lie among those that are not finite."""
+    """Return percentiles over trajectories, NaN where they lie among those that are not finite."""
     found = np.percentile(np.where(np.isfinite(errors), errors, ENDLESS), which, axis=0)
     return np.where(found < np.sqrt(ENDLESS), found, np.nan)
 
 
 def _doubling(axis: Axes, ticks: list[float]) -> None:
-    """Equal distances for equal factors, and a tick for each resolution."""
+    """Scale an axis by factors of two, with a tick for each resolution."""
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_locator(FixedLocator(ticks))
     axis.xaxis.set_minor_locator(NullLocator())

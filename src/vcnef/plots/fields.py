@@ -22,7 +22,7 @@ def fields(
     times: Sequence[int | float] | int | float | None = None,
     title: str = "",
 ) -> Figure:
-    """Rows truth, prediction and error of one channel, `[t x y]` each; a column for each of `times`.
+    """Draw rows of truth, prediction and error of one channel, `[t x y]` each; a column for each of `times`.
 
     Cells are equal parts of `domain` (by default sides from 0 to 1), or lie around the points `x`, those along each
     axis. The frames nearest to `times` are shown, by default the first, the middle and the last.

@@ -11,16 +11,16 @@ from matplotlib.figure import Figure
 
 from vcnef.plots import style
 
-DECADES = 1e-4
+SMALLEST_SHOWN = 1e-4
 """Smallest part of the largest colour that has a colour of its own."""
-LARGEST = 99.0
+HIGHEST_PERCENTILE = 99.0
 """Percentile of the errors at which colours end; near zeros of the target a relative error knows no bound."""
 
 AVERAGES = {"mean": np.ma.mean, "median": np.ma.median}
 
 
 def relative_point_error(truth: Any, prediction: Any, *, average: str = "mean") -> np.ndarray:
-    """⟨ |ŷ − y| / |y| ⟩ over samples: fields `[n t x]` in, `[t x]` out (the paper's equation for its heat maps).
+    """Return ⟨ |ŷ − y| / |y| ⟩ over samples: fields `[n t x]` in, `[t x]` out (the paper's equation for its heat maps).
 
     Points where the target is exactly zero have no relative error and are left out; near zeros of the target the
     mean is large, which is the definition's and not the model's doing. `average="median"` shows what the model does.
@@ -40,8 +40,10 @@ def relative_point_error(truth: Any, prediction: Any, *, average: str = "mean") 
 def error_heat_map(
     errors: Mapping[str, Any] | Any, t: Any, x: Any, *, label: str = "relative error", title: str = ""
 ) -> Figure:
-    """A picture of an error `[t x]` for each model, on one logarithmic scale; one array is a single picture."""
-    named = errors if isinstance(errors, Mapping) else {"": errors}
+    """Draw a picture of an error `[t x]` for each model, on one logarithmic scale; one array is a single picture."""
+    named = errors
+    if not isinstance(errors, Mapping):
+        named = {"": errors}
     if not named:
         raise ValueError("There is no error to draw: got an empty mapping, expected name -> [t x]. Give at least one.")
     maps = {name: style.as_array(values, f"error {name}".strip(), "t x") for name, values in named.items()}
@@ -51,9 +53,10 @@ def error_heat_map(
     style.check_axis(times, "t", first.shape[0])
     style.check_axis(points, "x", first.shape[1])
     scale = _scale(list(maps.values()))
+    lowest = float(scale.vmin or 0.0)
     figure, axes = style.panels(1, len(maps))
     for axis, (name, values) in zip(axes[0], maps.items(), strict=True):
-        shown = np.maximum(values, scale.vmin)
+        shown = np.maximum(values, lowest)
         mesh = axis.pcolormesh(
             style.edges(points), style.edges(times), shown, cmap=style.SIZE_MAP, norm=scale, rasterized=True
         )
@@ -67,8 +70,10 @@ def error_heat_map(
 
 
 def _scale(maps: list[np.ndarray]) -> LogNorm:
-    values = np.concatenate([np.ravel(each) for each in maps])
+    values = np.concatenate(list(map(np.ravel, maps)))
     positive = values[np.isfinite(values) & (values > 0)]
-    high = float(np.percentile(positive, LARGEST)) if positive.size else 1.0
-    low = max(float(positive.min()) if positive.size else 0.0, DECADES * high)
+    low, high = 0.0, 1.0
+    if positive.size:
+        low, high = float(positive.min()), float(np.percentile(positive, HIGHEST_PERCENTILE))
+    low = max(low, SMALLEST_SHOWN * high)
     return LogNorm(vmin=min(low, 0.5 * high), vmax=high)

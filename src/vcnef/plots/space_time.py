@@ -11,7 +11,7 @@ from vcnef.plots import style
 
 @style.styled
 def space_time(truth: Any, prediction: Any, t: Any, x: Any, channel: str = "u", *, title: str = "") -> Figure:
-    """Truth, prediction and error of one channel, `[t x]` each; truth and prediction share their colours."""
+    """Draw truth, prediction and error of one channel, `[t x]` each; truth and prediction share their colours."""
     true = style.as_array(truth, "truth", "t x")
     predicted = style.as_array(prediction, "prediction", "t x")
     style.check_alike(truth=true, prediction=predicted)
@@ -23,9 +23,10 @@ def space_time(truth: Any, prediction: Any, t: Any, x: Any, channel: str = "u", 
         mesh = axis.pcolormesh(
             style.edges(points), style.edges(times), values, rasterized=True, shading="flat", **colours
         )
-        axis.set(title=name, xlabel="x", ylabel="t" if name == "Truth" else "")
+        axis.set(title=name, xlabel="x")
         style.bare(axis)
         figure.colorbar(mesh, ax=axis, label=label)
+    axes[0, 0].set_ylabel("t")
     if title:
         figure.suptitle(title)
     return figure

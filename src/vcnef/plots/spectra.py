@@ -13,7 +13,7 @@ from vcnef.plots import style
 
 
 def shell_energy(u: Any, ndim: int) -> np.ndarray:
-    """Energy per shell of wave numbers, E(k) = Σ |û_κ|² over the modes κ with ⌊|κ|⌋ = k, where û = FFT(u) / N.
+    """Return the energy per shell of wave numbers, E(k) = Σ |û_κ|² over modes κ with ⌊|κ|⌋ = k, where û = FFT(u) / N.
 
     The last `ndim` axes of `u` are space and become one, k; the others stay. κ counts whole waves along each side of
     the box, so k does not depend on the resolution. Shells end at half of the smallest side: beyond it the grid holds
@@ -46,14 +46,16 @@ def spectra(
     channel: str = "u",
     title: str = "",
 ) -> Figure:
-    """Mean energy per shell of wave numbers, ⟨E(k)⟩ over samples, of the truth and of each model; both axes by factors.
+    """Draw the mean energy per shell of wave numbers, ⟨E(k)⟩ over samples, of the truth and of each model.
 
     Fields of one channel are `[n t x]`, `[n t x y]` or `[n t x y z]`; a panel for each of `times`, by default the
     first, the middle and the last. `shell_energy` has the definition; k = 0, the mean, has no place on the axis.
     Trajectories that are not finite at a shown time are left out of a model's curve, and the legend counts them.
     """
     true = _trajectories(truth, "truth")
-    named = predictions if isinstance(predictions, Mapping) else {"prediction": predictions}
+    named = predictions
+    if not isinstance(predictions, Mapping):
+        named = {"prediction": predictions}
     instants = style.as_array(t, "t", "t")
     style.check_axis(instants, "t", true.shape[1])
     frames = style.nearest_frames(instants, times)
@@ -75,7 +77,9 @@ def spectra(
         axis.set(title=f"t = {instants[frame]:.3g}", xlabel="wave number k")
         # Whole numbers; between powers of ten only where those alone would say too little.
         axis.xaxis.set_major_formatter("{x:g}")
-        axis.xaxis.set_minor_formatter("{x:g}" if len(k) < 10 else NullFormatter())
+        axis.xaxis.set_minor_formatter(NullFormatter())
+        if len(k) < 10:
+            axis.xaxis.set_minor_formatter("{x:g}")
     axes[0, 0].set_ylabel(f"energy E(k) of {style.verbatim(channel)}")
     axes[0, 0].legend()
     if title:
@@ -84,7 +88,7 @@ def spectra(
 
 
 def _trajectories(values: Any, name: str) -> np.ndarray:
-    """An array with samples, times, and one to three space axes."""
+    """Return an array with samples, times, and one to three space axes."""
     axes = {3: "n t x", 4: "n t x y"}.get(np.ndim(values), "n t x y z")
     array = style.as_array(values, name, axes)
     if min(array.shape[2:]) < 2 or not len(array):
@@ -96,15 +100,17 @@ def _trajectories(values: Any, name: str) -> np.ndarray:
 
 
 def _mean_energy(u: np.ndarray, name: str) -> tuple[np.ndarray, str]:
-    """Mean over the samples that are finite, `[t k]`, and the name, with the number of the others."""
+    """Return the mean over the samples that are finite, `[t k]`, and the name with the number of the others."""
     finite = np.isfinite(u).all(axis=tuple(range(1, u.ndim)))
     if finite.all():
         return shell_energy(u, u.ndim - 2).mean(axis=0), name
     shells = min(u.shape[2:]) // 2 + 1
-    mean = shell_energy(u[finite], u.ndim - 2).mean(axis=0) if finite.any() else np.full((u.shape[1], shells), np.nan)
+    mean = np.full((u.shape[1], shells), np.nan)
+    if finite.any():
+        mean = shell_energy(u[finite], u.ndim - 2).mean(axis=0)
     return mean, f"{name} ({(~finite).sum()} of {len(u)} not finite)"
 
 
 def _drawable(energy: np.ndarray) -> np.ndarray:
-    """Without the mean; a shell without energy is a gap."""
+    """Leave out the mean, and make a gap of a shell without energy."""
     return np.where(energy > 0, energy, np.nan)[1:]

@@ -20,7 +20,7 @@ ERROR_MAP = "PuOr_r"
 SIZE_MAP = "magma"
 """Errors without a sign."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -39,50 +39,57 @@ styled = matplotlib.rc_context(STYLE)
 def panels(
     rows: int, columns: int, *, width: float = 3.0, height: float = 2.6, sharey: bool = False
 ) -> tuple[Figure, np.ndarray]:
-    """A figure with rows × columns axes; sizes are inches of one of them. Shared, all have the limits of all curves."""
+    """Make a figure with rows × columns axes of the given inches each. Shared, all have the limits of all curves."""
     figure = Figure(figsize=(width * columns + 0.6, height * rows), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharey=sharey)
 
 
 def bare(axis: Axes) -> None:
-    """A picture has a frame on all sides."""
+    """Show the frame on all sides, as a picture has it."""
     for spine in axis.spines.values():
         spine.set_visible(True)
 
 
 def from_zero(axis: Axes) -> None:
-    """Errors are seen against none at all, with some room above the largest."""
+    """Start the axis at zero, since errors are seen against none at all, with room above the largest."""
     axis.margins(y=0.0)
     axis.set_ylim(0.0, 1.08 * axis.get_ylim()[1])
 
 
 def verbatim(name: str) -> str:
-    """A name of the data as it is, where matplotlib would take dollars for mathematics."""
+    """Escape a name of the data, in which matplotlib would take dollars for mathematics."""
     return name.replace("$", r"\$")
 
 
 def field_scale(*arrays: np.ndarray) -> dict[str, float]:
-    """One colour scale for several fields, from what is finite in them."""
-    values = np.concatenate([np.ravel(each) for each in arrays])
+    """Return one colour scale for several fields, from what is finite in them."""
+    values = np.concatenate(list(map(np.ravel, arrays)))
     finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    return {"vmin": low, "vmax": high if high > low else low + 1e-12 * max(1.0, abs(low))}
+    low, high = 0.0, 1.0
+    if finite.size:
+        low, high = float(finite.min()), float(finite.max())
+    if high <= low:
+        high = low + 1e-12 * max(1.0, abs(low))
+    return {"vmin": low, "vmax": high}
 
 
 def error_scale(*arrays: np.ndarray) -> dict[str, float]:
-    """A colour scale symmetric around zero."""
+    """Return a colour scale that is symmetric around zero."""
     scale = field_scale(*arrays)
     size = max(abs(scale["vmin"]), abs(scale["vmax"])) or 1e-12
     return {"vmin": -size, "vmax": size}
 
 
 def as_numbers(values: Any) -> np.ndarray:
-    """In double precision; NumPy itself knows neither gradients nor bfloat16."""
-    return np.asarray(values.detach().cpu().double() if hasattr(values, "detach") else values, dtype=np.float64)
+    """Return a NumPy array in double precision."""
+    if hasattr(values, "detach"):
+        # NumPy itself knows neither gradients nor bfloat16.
+        values = values.detach().cpu().double()
+    return np.asarray(values, dtype=np.float64)
 
 
 def as_array(values: Any, name: str, axes: str) -> np.ndarray:
-    """A NumPy array with as many axes as `axes` names, or an error that says so."""
+    """Return a NumPy array with as many axes as `axes` names, or raise an error that says so."""
     array = as_numbers(values)
     if array.ndim != len(axes.split()):
         raise ValueError(
@@ -92,7 +99,7 @@ def as_array(values: Any, name: str, axes: str) -> np.ndarray:
 
 
 def check_alike(**arrays: np.ndarray) -> None:
-    """Whether fields have one shape, and something in them."""
+    """Raise an error unless fields have one shape, and something in them."""
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
         told = " and ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -108,7 +115,7 @@ def check_axis(values: np.ndarray, name: str, length: int) -> None:
 
 
 def dressed(curves: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, str]]:
-    """Each curve with a colour and a marker of its own."""
+    """Yield each curve with a colour and a marker of its own."""
     if not curves:
         raise ValueError("There is no curve to draw: got an empty mapping, expected name -> values. Give at least one.")
     for index, (name, values) in enumerate(curves.items()):
@@ -116,10 +123,13 @@ def dressed(curves: Mapping[str, Any]) -> Iterator[tuple[str, Any, str, str]]:
 
 
 def compared(truth: np.ndarray, prediction: np.ndarray, channel: str) -> tuple[tuple[str, np.ndarray, str, dict], ...]:
-    """Truth, prediction and error: the name, the values, the label of their colours, and the colours."""
+    """Return truth, prediction and error: the name, the values, the label of their colours, and the colours."""
     # A prediction that blows up must not wash out the truth, so the truth alone sets the colours, unless it has one.
     at_rest = (truth == truth.ravel()[:1]).all()
-    field = {"cmap": FIELD_MAP, **(field_scale(truth, prediction) if at_rest else field_scale(truth))}
+    scale = field_scale(truth)
+    if at_rest:
+        scale = field_scale(truth, prediction)
+    field = {"cmap": FIELD_MAP, **scale}
     error, label = prediction - truth, verbatim(channel)
     return (
         ("Truth", truth, label, field),
@@ -129,7 +139,7 @@ def compared(truth: np.ndarray, prediction: np.ndarray, channel: str) -> tuple[t
 
 
 def nearest_frames(instants: np.ndarray, times: Sequence[int | float] | int | float | None) -> list[int]:
-    """Numbers of the frames nearest to `times`, or to one; by default of the first, the middle and the last."""
+    """Return the numbers of the frames nearest to `times`, by default the first, the middle and the last."""
     if times is None:
         return sorted({0, len(instants) // 2, len(instants) - 1})
     wanted = np.atleast_1d(times).tolist()
@@ -141,7 +151,7 @@ def nearest_frames(instants: np.ndarray, times: Sequence[int | float] | int | fl
 
 
 def edges(centres: Sequence[float] | np.ndarray) -> np.ndarray:
-    """Borders of the cells around points, for pictures with correct coordinates."""
+    """Return the borders of the cells around points, for pictures with correct coordinates."""
     points = np.asarray(centres, dtype=np.float64)
     if len(points) == 1:
         return np.array([points[0] - 0.5, points[0] + 0.5])

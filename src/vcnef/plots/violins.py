@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from matplotlib.patches import Patch
 
 from vcnef.plots import style
 
-UNSEEN = style.COLOURS[1]
+UNSEEN_COLOUR = style.COLOURS[1]
 GROUND = "#FBE9DC"
 """A pale tone of the same, behind the violins of unseen values."""
-FEWEST = 5
+FEWEST_FOR_A_SHAPE = 5
 """Trajectories with a distribution worth a shape; fewer are shown one by one."""
 LETTER, LINE = 0.08, 0.18
 """Inches, of names beside and below the violins."""
@@ -34,26 +35,30 @@ def violins(
     log: bool | None = None,
     title: str = "",
 ) -> Figure:
-    """The distribution of errors for each value of a parameter: model -> value -> errors `[n]` of its trajectories.
+    """Draw the distribution of errors for each value of a parameter: model -> value -> errors `[n]` of trajectories.
 
     Values are numbers or names, in the order of the first model; models stand side by side. A dot is the median, a
     bar the middle half. Values in `unseen` were not trained on: a ground of their own, a bold coloured label and,
     where there is one model only, another colour of the violin. `log` is by default chosen from the medians.
     """
     groups = _groups(errors)
-    values = list(dict.fromkeys(value for by_value in groups.values() for value in by_value))
-    if unknown := [value for value in unseen if value not in values]:
+    values = list(dict.fromkeys(chain.from_iterable(groups.values())))
+    unknown = [value for value in unseen if value not in values]
+    if unknown:
         raise ValueError(
             f"unseen has {unknown}; expected values among {values}. Name the values as the errors do.",
         )
-    by_factors = _spans_decades(groups) if log is None else log
-    names = [value if isinstance(value, str) else f"{value:g}" for value in values]
+    by_factors = log
+    if log is None:
+        by_factors = _spans_decades(groups)
+    names = list(map(_spell, values))
     width = max(4.0, 0.8 * len(values) * len(groups) ** 0.5)
     columns = _columns(groups, width)
     words = LETTER * max(map(len, names)) * _crowded(names) + LINE * (len(groups) // columns)
     figure, axes = style.panels(1, 1, width=width, height=3.0 + words)
     axis = axes[0, 0]
-    axis.set_yscale("log" if by_factors else "linear")
+    if by_factors:
+        axis.set_yscale("log")
     for place, value in enumerate(values):
         if value in unseen:
             axis.axvspan(place - 0.5, place + 0.5, color=GROUND, linewidth=0, zorder=0)
@@ -61,7 +66,9 @@ def violins(
     for i, (_, by_value, colour, _) in enumerate(style.dressed(groups)):
         for value, array in by_value.items():
             centre = values.index(value) + (i - (len(groups) - 1) / 2) * part
-            own = UNSEEN if len(groups) == 1 and value in unseen else colour
+            own = colour
+            if len(groups) == 1 and value in unseen:
+                own = UNSEEN_COLOUR
             _violin(axis, centre, 0.45 * part, array, own, by_factors)
     axis.set(xlabel=parameter, ylabel=label, xlim=(-0.5, len(values) - 0.5))
     _name_values(axis, names, [value in unseen for value in values])
@@ -74,10 +81,11 @@ def violins(
 
 
 def _groups(errors: Mapping[str, Mapping[Hashable, Any]]) -> dict[str, dict[Hashable, np.ndarray]]:
-    groups = {
-        model: {value: style.as_array(each, f"errors of {model} at {value}", "n") for value, each in by_value.items()}
-        for model, by_value in errors.items()
-    }
+    groups: dict[str, dict[Hashable, np.ndarray]] = {}
+    for model, by_value in errors.items():
+        groups[model] = {}
+        for value, given in by_value.items():
+            groups[model][value] = style.as_array(given, f"errors of {model} at {value}", "n")
     if not groups or not all(groups.values()):
         raise ValueError(
             f"There is no error to draw: got {dict(errors)}, expected model -> value -> errors. "
@@ -93,29 +101,42 @@ def _groups(errors: Mapping[str, Mapping[Hashable, Any]]) -> dict[str, dict[Hash
     return groups
 
 
+def _spell(value: Hashable) -> str:
+    """Return a name as it is, and a number in short."""
+    return value if isinstance(value, str) else f"{value:g}"
+
+
 def _spans_decades(groups: Mapping[str, Mapping[Hashable, np.ndarray]]) -> bool:
-    finite = [each[np.isfinite(each)] for by_value in groups.values() for each in by_value.values()]
-    medians = [float(np.median(each)) for each in finite if each.size]
+    medians = []
+    for by_value in groups.values():
+        for errors in by_value.values():
+            finite = errors[np.isfinite(errors)]
+            if finite.size:
+                medians.append(float(np.median(finite)))
     return bool(medians) and min(medians) > 0 and max(medians) / min(medians) >= DECADE
 
 
 def _violin(axis: Axes, centre: float, half: float, errors: np.ndarray, colour: str, by_factors: bool) -> None:
-    """Shape, middle half and median of one distribution; what is not finite is said in words."""
+    """Draw shape, middle half and median of one distribution; what is not finite is said in words."""
     shown = errors[np.isfinite(errors) & ((errors > 0) | (not by_factors))]
-    if lost := int((~np.isfinite(errors)).sum()):
+    lost = int((~np.isfinite(errors)).sum())
+    if lost:
         place = {"xycoords": ("data", "axes fraction"), "ha": "center", "va": "bottom"}
         axis.annotate(f"{lost} of {len(errors)}\nnot finite", (centre, 1.01), fontsize=6.5, color=colour, **place)
     if not shown.size:
         return
-    if len(shown) < FEWEST or np.ptp(shown) <= 1e-9 * shown.max():
+    if len(shown) < FEWEST_FOR_A_SHAPE or np.ptp(shown) <= 1e-9 * shown.max():
         axis.plot(np.full(len(shown), centre), shown, linestyle="", marker="_", color=colour, markersize=8)
     else:
         # On an axis by factors the density is that of the logarithm, as the eye sees it.
-        points = np.log(shown) if by_factors else shown
-        heights = np.linspace(points.min(), points.max(), 100)
-        density = GaussianKDE(points).evaluate(heights)
+        points = shown
+        if by_factors:
+            points = np.log(shown)
+        at = np.linspace(points.min(), points.max(), 100)
+        density = GaussianKDE(points).evaluate(at)
         reach = half * density / density.max()
-        at = np.exp(heights) if by_factors else heights
+        if by_factors:
+            at = np.exp(at)
         axis.fill_betweenx(at, centre - reach, centre + reach, facecolor=colour, alpha=0.45, edgecolor=colour)
         axis.vlines(centre, *np.percentile(shown, (25, 75)), color=colour, linewidth=3.0)
     axis.plot(
@@ -125,20 +146,22 @@ def _violin(axis: Axes, centre: float, half: float, errors: np.ndarray, colour: 
 
 
 def _crowded(names: list[str]) -> bool:
-    """Whether the names of the values stand slanted, which takes height."""
+    """Return whether the names of the values stand slanted, which takes height."""
     return sum(map(len, names)) > 60
 
 
 def _name_values(axis: Axes, names: list[str], unseen: list[bool]) -> None:
-    slant = {"rotation": 45, "ha": "right"} if _crowded(names) else {}
+    slant: dict[str, Any] = {}
+    if _crowded(names):
+        slant = {"rotation": 45, "ha": "right"}
     axis.set_xticks(range(len(names)), names, **slant)
     for text, marked in zip(axis.get_xticklabels(), unseen, strict=True):
         if marked:
-            text.set(fontweight="bold", color=UNSEEN)
+            text.set(fontweight="bold", color=UNSEEN_COLOUR)
 
 
 def _columns(models: Collection[str], width: float) -> int:
-    """Of the legend: as many as the figure is wide enough for."""
+    """Return the number of columns of the legend: as many as the figure is wide enough for."""
     longest = max(map(len, models))
     return min(4, max(1, int(width / (LETTER * longest + 0.5))))
 
@@ -147,12 +170,13 @@ def _legend(axis: Axes, models: list[str], marked: bool, columns: int) -> None:
     several = len(models) > 1
     if not several and not marked:
         return
-    shapes = [
-        Patch(color=colour, alpha=0.45, label=name) for name, _, colour, _ in style.dressed(dict.fromkeys(models))
-    ]
+    shapes = []
+    for name, _, colour, _ in style.dressed(dict.fromkeys(models)):
+        shapes.append(Patch(color=colour, alpha=0.45, label=name))
     if marked:
-        shapes.append(
-            Patch(color=GROUND if several else UNSEEN, alpha=1.0 if several else 0.45, label="not in training")
-        )
+        look = {"color": UNSEEN_COLOUR, "alpha": 0.45}
+        if several:
+            look = {"color": GROUND, "alpha": 1.0}
+        shapes.append(Patch(**look, label="not in training"))
     # Violins leave no corner that is surely free.
     axis.figure.legend(handles=shapes, loc="outside upper right", ncols=columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any
+from typing import Any, TypeGuard
 
 from vcnef.report.blocks import Cell
 from vcnef.report.record import RunRecord, dig
@@ -54,11 +54,15 @@ def score(scores: Any, part: str, name: str, at: int | None = None) -> int | flo
     if value is not None or name not in (dig(scores, part) or {}):
         return value
     size = _pick(dig(scores, part, "rmse"), at)
-    return "undefined" if finite(size) else "not finite"
+    if finite(size):
+        return "undefined"
+    return "not finite"
 
 
 def _pick(values: Any, at: int | None) -> Any:
-    return values if at is None or values is None else values[at]
+    if at is None or values is None:
+        return values
+    return values[at]
 
 
 def shown(value: Any, spell: Spell = spell_error, behind: str = "") -> Cell:
@@ -70,7 +74,7 @@ def shown(value: Any, spell: Spell = spell_error, behind: str = "") -> Cell:
     return Cell(spell(value), exact=repr(value), behind=behind)
 
 
-def finite(value: Any) -> bool:
+def finite(value: Any) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and isfinite(value)
 
 
@@ -78,7 +82,7 @@ def row_of(
     values: Sequence[Any], spell: Spell = spell_error, *, best: Callable[..., int | float] | None = min
 ) -> list[Cell]:
     """Return a cell for each run; where several have a number, the best is marked."""
-    numbers = [value for value in values if finite(value)]
+    numbers = list(filter(finite, values))
     cells = [shown(value, spell) for value in values]
     if best is None or len(numbers) < 2:
         return cells

@@ -58,23 +58,37 @@ def name_page(runs: Sequence[RunRecord]) -> str:
     models = list(dict.fromkeys(run.architecture for run in runs))
     problems = list(dict.fromkeys(run.problem for run in runs))
     title = f"{' and '.join(models)} on {' and '.join(problems)}"
-    return f"{len(runs)} runs compared: {title}" if len(runs) > 1 else title
+    if len(runs) > 1:
+        title = f"{len(runs)} runs compared: {title}"
+    return title
 
 
 def describe(run: RunRecord) -> str:
     """Say in one sentence what was trained on what, and what it was judged on."""
-    weights = f" with {run.weights:,} weights" if run.weights is not None else ""
-    trained = f"trained{_length(run)} on {_data(run)}" if run.folder else "made elsewhere"
-    judged = f"judged on {run.found('samples')} trajectories of the {run.found('split')} split"
-    return f"{run.architecture}{weights}, {trained}; {judged if run.metrics else 'not judged yet'}."
+    said = run.architecture
+    if run.weights is not None:
+        said += f" with {run.weights:,} weights"
+    if run.folder:
+        said += f", trained{_length(run)} on {_data(run)}"
+    else:
+        said += ", made elsewhere"
+    if run.metrics:
+        said += f"; judged on {run.found('samples')} trajectories of the {run.found('split')} split."
+    else:
+        said += "; not judged yet."
+    return said
 
 
 def _length(run: RunRecord) -> str:
     if not run.history:
         return ""
     epochs = run.history[-1].get("epoch", "?")
-    length = f" for {epochs} epoch" if epochs == 1 else f" for {epochs} epochs"
-    return length if run.minutes is None else f"{length} in {run.minutes:.3g} minutes"
+    length = f" for {epochs} epochs"
+    if epochs == 1:
+        length = " for 1 epoch"
+    if run.minutes is not None:
+        length += f" in {run.minutes:.3g} minutes"
+    return length
 
 
 def _data(run: RunRecord) -> str:

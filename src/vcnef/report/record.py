@@ -36,16 +36,18 @@ class RunRecord:
     """Said while the model was judged."""
 
     def found(self, *keys: str) -> Any:
-        """A value of the evaluation, or None."""
+        """Return a value of the evaluation, or None."""
         return dig(self.metrics, *keys)
 
     def score(self, metric: str) -> int | float | None:
         return self.found("result", "scores", "overall", metric)
 
     def results(self, axis: str) -> Sequence[Mapping[str, Any]]:
-        """Super-resolution in "space" or "time"; alone, the resolution of training is none."""
+        """Return super-resolution in "space" or "time"; alone, the resolution of training is none."""
         several = self.found(axis) or ()
-        return several if len(several) > 1 else ()
+        if len(several) < 2:
+            return ()
+        return several
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -61,12 +63,16 @@ class RunRecord:
 
     @property
     def minutes(self) -> int | float | None:
-        seconds = self.history[-1].get("seconds") if self.history else None
-        return None if seconds is None else seconds / 60
+        """Return how long the training took, or None where nothing says it."""
+        if not self.history or self.history[-1].get("seconds") is None:
+            return None
+        return self.history[-1]["seconds"] / 60
 
 
 def dig(record: Any, *keys: str) -> Any:
-    """`record[a][b]…`, or None where that leads nowhere."""
+    """Return `record[a][b]…`, or None where that leads nowhere."""
     for key in keys:
-        record = record.get(key) if isinstance(record, Mapping) else None
+        if not isinstance(record, Mapping):
+            return None
+        record = record.get(key)
     return record

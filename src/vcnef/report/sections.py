@@ -14,6 +14,8 @@ from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_solves, spell
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
 KEY_METRICS = ("nrmse", "brmse", "rmse")
+SEEN: dict[Any, str] = {True: "seen", False: "unseen"}
+"""Whether training had a parameter value, in a word."""
 
 
 def key_numbers(runs: Runs) -> list[Block]:
@@ -92,8 +94,12 @@ def _all_metrics(runs: Runs) -> list[Block]:
         names |= dict.fromkeys(run.found("result", "scores", "overall") or {})
     rows = []
     for name in names:
-        better = max if name in numbers.LARGER_IS_BETTER else min
-        rows.append([TITLES.get(name, name), *_metric(judged, name, better if comparable else None)])
+        better = min
+        if name in numbers.LARGER_IS_BETTER:
+            better = max
+        if not comparable:
+            better = None
+        rows.append([TITLES.get(name, name), *_metric(judged, name, better)])
     header = ["metric", *(run.name for run in judged)]
     blocks: list[Block] = [Heading("All metrics"), Table("All metrics", header, rows)]
     for run in judged:
@@ -190,7 +196,9 @@ def _finer(runs: Runs, axis: str, title: str, unit: str) -> list[Block]:
 def _against_training(result: Mapping[str, Any] | None) -> Cell:
     if result is None:
         return Cell(NONE)
-    said = "trained" if result.get("trained") else numbers.change(dig(result, "change", "nrmse"))
+    said = "trained"
+    if not result.get("trained"):
+        said = numbers.change(dig(result, "change", "nrmse"))
     return shown(score(result["scores"], "overall", "nrmse"), behind=f" ({said})")
 
 
@@ -203,16 +211,21 @@ def parameters(runs: Runs) -> list[Block]:
     for column in columns:
         values |= dict.fromkeys(column)
     if not values:
-        judged = any(run.metrics for run in runs)
-        return [Paragraph("The data have no parameters." if judged else NOT_JUDGED)]
+        if any(run.metrics for run in runs):
+            return [Paragraph("The data have no parameters.")]
+        return [Paragraph(NOT_JUDGED)]
     rows = []
     for value in values:
         groups = [column.get(value) for column in columns]
         samples = next(each["scores"].get("samples") for each in groups if each)
         rows.append([value, shown(samples, numbers.count), *map(_group, groups)])
-    names = [f"nRMSE, {run.name}" for run in runs] if len(runs) > 1 else ["nRMSE"]
+    names = ["nRMSE"]
+    if len(runs) > 1:
+        names = [f"nRMSE, {run.name}" for run in runs]
     table = Table("Parameter values", ["value", "trajectories", *names], rows)
-    drawn = drawings.parameters(runs, columns) if len(values) > 1 else None
+    if len(values) < 2:
+        return [table]
+    drawn = drawings.parameters(runs, columns)
     if drawn is None:
         return [table]
     return [Figure(drawings.svg_uri(drawn), "nRMSE of each trajectory by the values of its parameters."), table]
@@ -221,7 +234,7 @@ def parameters(runs: Runs) -> list[Block]:
 def _group(group: Mapping[str, Any] | None) -> Cell:
     if group is None:
         return Cell(NONE)
-    known = {True: "seen", False: "unseen"}.get(group.get("seen"), "unknown")
+    known = SEEN.get(group.get("seen"), "unknown")
     return shown(score(group["scores"], "overall", "nrmse"), behind=f" ({known})")
 
 
@@ -253,7 +266,9 @@ def notes(runs: Runs) -> list[Block]:
     for run in runs:
         for each in dict.fromkeys([*(run.found("notes") or ()), *run.warnings]):
             said.append(_of(run, runs, each))
-    return [Items(said)] if said else [Paragraph("None.")]
+    if not said:
+        return [Paragraph("None.")]
+    return [Items(said)]
 
 
 def environment(runs: Runs, facts: Mapping[str, str]) -> list[Block]:
@@ -263,21 +278,25 @@ def environment(runs: Runs, facts: Mapping[str, str]) -> list[Block]:
     rows = []
     for run in runs:
         recipe = run.provenance.get("recipe")
-        known = [
+        row = [run.name]
+        for fact in (
             run.model.get("vcnef"),
             run.provenance.get("torch"),
             dig(recipe, "seed"),
             dig(recipe, "precision"),
             run.found("device"),
-        ]
-        rows.append([run.name, *(NONE if each is None else str(each) for each in known)])
+        ):
+            row.append(NONE if fact is None else str(fact))
+        rows.append(row)
     header = ["", "vcnef", "torch", "seed", "precision", "judged on"]
     blocks.append(Table("Training and evaluation", header, rows))
     return blocks
 
 
 def repeat(commands: Sequence[str]) -> list[Block]:
-    return [Listing(commands)] if commands else [Paragraph("The commands are not known.")]
+    if not commands:
+        return [Paragraph("The commands are not known.")]
+    return [Listing(commands)]
 
 
 def _warning(text: str) -> Paragraph:
@@ -286,4 +305,6 @@ def _warning(text: str) -> Paragraph:
 
 def _of(run: RunRecord, runs: Runs, text: str) -> str:
     """Put the run's name before a text where there are several."""
-    return f"{run.name}: {text}" if len(runs) > 1 else text
+    if len(runs) > 1:
+        text = f"{run.name}: {text}"
+    return text

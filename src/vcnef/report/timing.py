@@ -42,7 +42,7 @@ def accuracy_cost(runs: Runs) -> Any:
 
 
 def _solver(runs: Runs) -> Sequence[Mapping[str, Any]]:
-    """The solver on coarser grids, from the first run beside which it was measured."""
+    """Return the solver on coarser grids, from the first run beside which it was measured."""
     for run in runs:
         if run.found("solver"):
             return run.found("solver")
@@ -50,9 +50,11 @@ def _solver(runs: Runs) -> Sequence[Mapping[str, Any]]:
 
 
 def _charts(runs: Runs) -> list[Block]:
-    """One chart for all runs whose errors and times can be compared, otherwise one for each."""
+    """Draw one chart for all runs whose errors and times can be compared, otherwise one for each."""
     apart = differing(runs, {**TEST, **TIMING})
-    groups = [[run] for run in runs] if apart else [runs]
+    groups: list[Runs] = [runs]
+    if apart:
+        groups = [[run] for run in runs]
     blocks: list[Block] = []
     for group in groups:
         drawn = accuracy_cost(group)
@@ -76,7 +78,7 @@ def _about_solver(runs: Runs) -> list[Block]:
 
 
 def _costs(run: RunRecord, runs: Runs) -> list[Block]:
-    """The model's time beside the solver's, at every resolution that was judged."""
+    """Show the model's time beside the solver's, at every resolution that was judged."""
     known = [run.found("result"), *run.results("space"), *run.results("time")]
     costs = {}
     for each in known:
@@ -96,7 +98,9 @@ def _costs(run: RunRecord, runs: Runs) -> list[Block]:
 
 def _cost(cost: Mapping[str, Any]) -> list[Cell]:
     own, solver, memory = cost.get("seconds"), cost.get("solver_seconds"), cost.get("peak_memory")
-    speed_up = solver / own if own and solver else None
+    speed_up = None
+    if own and solver:
+        speed_up = solver / own
     return [
         # Of large fields fewer are computed together.
         shown(cost.get("samples"), numbers.count),
@@ -109,7 +113,7 @@ def _cost(cost: Mapping[str, Any]) -> list[Cell]:
 
 
 def _benchmark(record: Mapping[str, Any]) -> list[Block]:
-    """The record of `vcnef benchmark speed --json`: a chart where memory was counted, and a table."""
+    """Show the record of `vcnef benchmark speed --json`: a chart where memory was counted, and a table."""
     results = record["results"]
     about = [f"{record[key]} {words}" for key, words in BENCHMARK.items() if key in record]
     about.append(str(record.get("device", "")))
@@ -136,8 +140,10 @@ def _speed(found: Mapping[str, Any] | None) -> Cell:
         return Cell(NONE)
     if found.get("fits") is False:
         return Cell("out of memory")
-    memory = found.get("peak_memory")
-    return shown(found["seconds"], spell_seconds, behind=f", {spell_memory(memory)}" if memory else "")
+    memory = ""
+    if found.get("peak_memory"):
+        memory = f", {spell_memory(found['peak_memory'])}"
+    return shown(found["seconds"], spell_seconds, behind=memory)
 
 
 def _sides(result: Mapping[str, Any]) -> str:
@@ -145,7 +151,7 @@ def _sides(result: Mapping[str, Any]) -> str:
 
 
 def _names(group: Runs, runs: Runs) -> str:
-    """The names of some runs, before a title, where it is not about all of them."""
+    """Return the names of some runs, before a title, where it is not about all of them."""
     if len(group) == len(runs):
         return ""
     return f"{', '.join(run.name for run in group)}: "
