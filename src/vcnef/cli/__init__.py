@@ -58,13 +58,13 @@ def _app() -> typer.Typer:
 
 
 def _flowing(verb: Callable[..., None]) -> str:
-    """Its docstring with a line per paragraph: a terminal is seldom as wide as the source."""
+    """Return its docstring with a line per paragraph: a terminal is seldom as wide as the source."""
     paragraphs = (getdoc(verb) or "").split("\n\n")
     return "\n\n".join(" ".join(each.split()) for each in paragraphs)
 
 
 def _interruptible(verb: Callable[..., None]) -> Callable[..., None]:
-    """The verb, whose interrupt is said here: of one that gets to Typer nothing but the exit code is left."""
+    """Return the verb, whose interrupt is said here: of one that gets to Typer nothing but the exit code is left."""
 
     @wraps(verb)
     def run(**options: Any) -> None:
@@ -86,7 +86,7 @@ def _say_version(asked: bool) -> bool:
 
 
 def _run_script(path: str | None) -> str | None:
-    """What a user's script defines is known to the verb after it."""
+    """Run a user's script, so that what it defines is known to the verb after it."""
     if path is not None:
         from runpy import run_path
 

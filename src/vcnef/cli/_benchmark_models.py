@@ -23,7 +23,7 @@ RELEASE = "release"
 
 
 def choose_models(names: str, ndim: int, points: int, release: Path | None) -> dict[str, TrajectoryModel]:
-    """Models by name, by the folder of a run, or packaged ones, each under what it was called.
+    """Return models by name, by the folder of a run, or packaged ones, each under what it was called.
 
     "all" leaves out those that are not for this dimension, and those whose cost is their training. The authors' release
     joins in where its folder is given.
@@ -54,7 +54,7 @@ def _every_model(ndim: int) -> list[str]:
 
 
 def _describe(name: str, ndim: int) -> TrajectoryModel | None:
-    """The model without its weights, or None where there is none of this dimension."""
+    """Return the model without its weights, or None where there is none of this dimension."""
     try:
         with torch.device("meta"):
             return build(name, **_sizes(ndim))
@@ -105,7 +105,7 @@ def _read(word: str) -> tuple[str, list[str]]:
 
 
 def _parse(name: str, settings: Sequence[str]) -> dict[str, Any]:
-    """Values as `vcnef train --set` reads them."""
+    """Return values as `vcnef train --set` reads them."""
     if not settings:
         return {}
     config = Config.parse({"model": {"name": name}})

@@ -37,7 +37,7 @@ SIZES = {
 
 
 def settle(table: str, ndim: int, device: torch.device, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a table: those that are given, and the paper's for the rest."""
+    """Return the settings of a table: those that are given, and the paper's for the rest."""
     if ndim not in SIZES:
         raise ValueError(f"--ndim is {ndim}; expected 1, 2 or 3.")
     sizes = SIZES[ndim]
@@ -56,7 +56,7 @@ def settle(table: str, ndim: int, device: torch.device, given: Mapping[str, Any]
 
 
 def title_of(table: str, ndim: int, asked: Mapping[str, Any], where: str) -> str:
-    """What the numbers are about."""
+    """Return what the numbers are about."""
     cases = {
         "speed": "{samples} initial states × {points} points, {batch} at once",
         "memory": "Peak memory of {batch} initial states × {points} points",
@@ -71,7 +71,7 @@ def table_of(table: str, found: Sequence[Any], title: str) -> Section:
 
 
 def training_table(found: Sequence[TrainingCost], title: str) -> Section:
-    """One row per model."""
+    """Return one row per model."""
     rows = []
     for each in found:
         memory = "–" if each.peak_memory is None else spell_memory(each.peak_memory)

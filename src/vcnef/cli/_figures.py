@@ -42,7 +42,7 @@ def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Pat
 
 
 def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
-    """Errors over time, over resolutions and over parameter values."""
+    """Draw errors over time, over resolutions and over parameter values."""
     result = found.result
     band = plots.Band(result.band["low"], result.scores["over_time"]["nrmse"], result.band["high"])
     yield "error_over_time", plots.error_over_time({found.model: band}, result.t)
@@ -67,14 +67,14 @@ def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
 
 
 def pictures(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
-    """Trajectories and means over many, of each channel. Scattered points have none."""
+    """Draw trajectories and means over many, of each channel. Scattered points have none."""
     if not is_scattered(data.grid):
         yield from trajectories(surrogate, found, data)
         yield from averages(surrogate, found, data)
 
 
 def trajectories(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
-    """The median and the worst trajectory; in 3D their last time as a box too."""
+    """Draw the median and the worst trajectory; in 3D their last time as a box too."""
     problem = data.problem
     # NaN comes last: trajectories whose targets are zero have no error, and are chosen only where none has.
     order = np.argsort(found.nrmse, kind="stable")[: np.count_nonzero(~np.isnan(found.nrmse)) or None]
@@ -94,7 +94,7 @@ def trajectories(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple
 
 
 def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
-    """Energy spectra of uniform grids, and in 1D the heat map."""
+    """Draw energy spectra of uniform grids, and in 1D the heat map."""
     problem, result = data.problem, found.result
     numbers = result.frames * prod(result.resolution) * len(problem.channels)
     count = min(MANY, len(data), max(1, NUMBERS // numbers))

@@ -49,8 +49,9 @@ class InitialStates:
 def read_initial_states(
     path: Path, problem: Problem, told: Mapping[str, Any], layout: str | None = None, frames: int = 1
 ) -> InitialStates:
-    """What a file says of initial states, of trajectories the first frame, or so many; parameters that are told replace
-    its own.
+    """Return the initial states of a file, of trajectories the first frame, or so many.
+
+    Parameters that are told replace its own.
 
     `layout` names the axes of arrays that have them in another order, with or without times.
     """
@@ -130,7 +131,7 @@ def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialS
 
 
 def _from_arrays(arrays: Mapping[str, Any], problem: Problem, wanted: Wanted) -> InitialStates:
-    """States as one array, as the only array, or as one array for each channel."""
+    """Return states as one array, as the only array, or as one array for each channel."""
     key = next((key for key in STATE_KEYS if key in arrays), None)
     others = [name for name in arrays if name not in ("t", *SPACE, "channels", *problem.parameters)]
     if key is None and len(others) == 1:
@@ -152,14 +153,14 @@ def _from_arrays(arrays: Mapping[str, Any], problem: Problem, wanted: Wanted) ->
 
 
 def _has_times(array: Any, ndim: int, wanted: Wanted, arrays: Mapping[str, Any]) -> bool:
-    """Whether an array holds trajectories [b t *x c], or [b t *x] of the only channel, and not states."""
+    """Return whether an array holds trajectories [b t *x c], or [b t *x] of the only channel, and not states."""
     if wanted.layout is not None:
         return "t" in read_layout(wanted.layout, needed=("x",))
     return array.ndim == ndim + 3 or (array.ndim == ndim + 2 and {"t", "x"} <= arrays.keys())
 
 
 def _first_frames(array: Any, ndim: int, wanted: Wanted, arrays: Mapping[str, Any]) -> np.ndarray:
-    """Of trajectories [b t *x c] the first frame, or so many; states stay as they are."""
+    """Return the first frame of trajectories [b t *x c], or so many; states stay as they are."""
     taken = 0 if wanted.frames == 1 else slice(wanted.frames)
     if wanted.layout is not None:
         letters = read_layout(wanted.layout, needed=("x",))
@@ -175,7 +176,7 @@ def _first_frames(array: Any, ndim: int, wanted: Wanted, arrays: Mapping[str, An
 
 
 def _in_order(u0: np.ndarray, arrays: Mapping[str, Any], problem: Problem) -> np.ndarray:
-    """The channels in the order of the model, where the file names them."""
+    """Return the channels in the order of the model, where the file names them."""
     if "channels" not in arrays:
         return u0
     names = [each.decode() if isinstance(each, bytes) else str(each) for each in np.ravel(arrays["channels"])]

@@ -11,7 +11,7 @@ FILES_OF_A_RUN = ("config.yaml", "log.jsonl", "state.pt", "model/config.json", "
 
 
 def check_place(path: Path, option: str) -> None:
-    """Whether a file of this name can be written; its folder is made if need be."""
+    """Raise an error unless a file of this name can be written; its folder is made if need be."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder; expected a file. Name a file inside it with {option}.")
     if path.is_file() and _is_of_a_run(path.resolve()):
@@ -25,7 +25,7 @@ def check_place(path: Path, option: str) -> None:
 
 
 def _is_of_a_run(path: Path) -> bool:
-    """Whether a run or a model cannot do without this file."""
+    """Return whether a run or a model cannot do without this file."""
     for name in FILES_OF_A_RUN:
         folder = path.parents[len(Path(name).parts) - 1]
         if path == folder / name and (folder / "model").is_dir():
@@ -34,7 +34,7 @@ def _is_of_a_run(path: Path) -> bool:
 
 
 def check_apart(path: Path, option: str, what: str, **given: Iterable[Path]) -> None:
-    """What is written must not take the place of what it is made from, by the option that names this."""
+    """Refuse to write in the place of what is read, by the option that names this."""
     for source, files in given.items():
         if path.exists() and any(each.exists() and path.samefile(each) for each in files):
             raise ValueError(f"{path} is both --{source} and {option}. Write the {what} to another file.")

@@ -24,7 +24,7 @@ GRIDS = (".hdf5", ".h5")
 
 
 def check_writable(path: Path, times: Sequence[float]) -> None:
-    """Whether a file of this name can be written and hold such times, before anything is computed."""
+    """Raise an error unless a file of this name can be written and hold such times."""
     if path.suffix not in WRITERS:
         known = ", ".join(WRITERS)
         raise ValueError(f"{path} has the suffix {path.suffix!r}; expected one of {known}. Name the file so.")
@@ -37,7 +37,7 @@ def check_writable(path: Path, times: Sequence[float]) -> None:
 
 
 def check_points(path: Path, scattered: bool) -> None:
-    """Whether a file of this name can hold such points."""
+    """Raise an error unless a file of this name can hold such points."""
     if scattered and path.suffix in GRIDS:
         raise ValueError(f"{path} cannot hold scattered points; its layout is of grids. Write .nc, .npz or .npy.")
 
@@ -52,7 +52,7 @@ def write_prediction(path: Path, u: xarray.DataArray, problem: Problem) -> None:
 
 
 def _write_netcdf(path: Path, u: xarray.DataArray, problem: Problem) -> None:
-    """One variable per channel, so that any viewer shows them by name."""
+    """Write one variable per channel, so that any viewer shows them by name."""
     dataset = u.drop_vars("units", errors="ignore").to_dataset(dim=CHANNEL)
     for channel in problem.channels:
         if unit := problem.units.get(channel):
@@ -69,7 +69,7 @@ def _write_npy(path: Path, u: xarray.DataArray, problem: Problem) -> None:
 
 
 def _write_trajectories(path: Path, u: xarray.DataArray, problem: Problem) -> None:
-    """As `vcnef.open` reads it."""
+    """Write a file as `vcnef.open` reads it."""
     import torch
 
     from vcnef.data import Trajectories

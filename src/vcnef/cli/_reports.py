@@ -32,7 +32,7 @@ COST = {"model", "way", "steps", "seconds", "peak_memory"}
 
 
 def read_record(run: Path, name: str) -> RunRecord:
-    """The record of a run folder, of the model folder inside or of a packaged model; what is not there is left out."""
+    """Return the record of a run folder, of the model folder inside or of a packaged model, as far as it goes."""
     from vcnef.cli._surrogates import load_surrogate, run_folder
     from vcnef.models.interface import number_of_weights
     from vcnef.packaged import is_packaged
@@ -64,7 +64,7 @@ def read_record(run: Path, name: str) -> RunRecord:
 
 
 def name_runs(runs: Sequence[Path]) -> list[str]:
-    """The names of the folders; whole paths where two have the same."""
+    """Return the names of the folders; whole paths where two have the same."""
     from vcnef.cli._surrogates import run_folder
 
     folders = [run_folder(run) for run in runs]
@@ -73,7 +73,7 @@ def name_runs(runs: Sequence[Path]) -> list[str]:
 
 
 def illustrate(record: RunRecord, drawn: Iterable[tuple[str, bytes]]) -> RunRecord:
-    """The record with figures, PNG by the names that `_figures` gives them; the page draws its curves itself."""
+    """Return the record with figures, PNG by the names that `_figures` gives them; the page draws its curves itself."""
     by_kind: dict[str, list[Picture]] = {kind: [] for kind in TITLES}
     for name, png in drawn:
         for kind, words in TITLES.items():
@@ -85,7 +85,7 @@ def illustrate(record: RunRecord, drawn: Iterable[tuple[str, bytes]]) -> RunReco
 
 
 def solver_line(surrogate: Any, judged: Any) -> list[dict[str, Any]]:
-    """The classical solver on coarser grids, for the chart of accuracy and cost."""
+    """Return the classical solver on coarser grids, for the chart of accuracy and cost."""
     from dataclasses import asdict
 
     from vcnef.evaluation.fidelity import measure_fidelities
@@ -96,7 +96,7 @@ def solver_line(surrogate: Any, judged: Any) -> list[dict[str, Any]]:
 
 
 def read_benchmark(path: Path) -> dict[str, Any]:
-    """What `vcnef benchmark speed --json` wrote."""
+    """Return what `vcnef benchmark speed --json` wrote."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}. Write it with `vcnef benchmark speed --json {path}`.")
     try:
@@ -119,7 +119,7 @@ def read_benchmark(path: Path) -> dict[str, Any]:
 def write_page(
     path: Path, records: Sequence[RunRecord], commands: Sequence[str], benchmark: dict[str, Any] | None = None
 ) -> None:
-    """The report, complete or not at all."""
+    """Write the report, complete or not at all."""
     from vcnef.whole import write_whole
 
     about = {"environment": describe_environment(), "benchmark": benchmark}
@@ -131,7 +131,7 @@ def write_page(
 def commands_of(
     record: RunRecord, params: Iterable[str] = (), equation: str | None = None, layout: str | None = None
 ) -> list[str]:
-    """Those that train and judge a run again. Of the training files a run knows nothing but what the evaluation had."""
+    """Return the commands that train and judge a run again, with the files that the evaluation had."""
     folder = Path(record.folder)
     data = {"--data": record.found("data") or ["FILE"], "--param": params, "--equation": [equation]}
     data["--layout"] = [layout or record.found("layout")]
@@ -154,7 +154,7 @@ def commands_of(
 
 
 def spell_command(verb: str, *words: Any, **options: Iterable[Any]) -> str:
-    """As one would type it; an option is repeated for each of its values, None is left out."""
+    """Return a command as one would type it; an option is repeated for each of its values, None is left out."""
     given = [(name, value) for name, values in options.items() for value in values if value is not None]
     return shlex.join(["vcnef", verb, *map(str, words), *(str(part) for pair in given for part in pair)])
 

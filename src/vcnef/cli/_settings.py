@@ -13,7 +13,7 @@ MOST_TIMES = 10**6
 
 
 def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, Any]:
-    """Values by name: `nu=0.001` a number, `nu=0.001,0.01` a list, `nu=0.001:1` a (low, high) range."""
+    """Return values by name: `nu=0.001` a number, `nu=0.001,0.01` a list, `nu=0.001:1` a (low, high) range."""
     parsed: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -28,7 +28,7 @@ def parse_settings(settings: Iterable[str], option: str = "--set") -> dict[str, 
 
 
 def share_out(settings: Mapping[str, Any], *known: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
-    """The settings that belong to each of several groups of known names."""
+    """Return the settings that belong to each of several groups of known names."""
     names = [name for group in known for name in group]
     for name in settings:
         if name not in names:
@@ -66,7 +66,7 @@ def parse_counts(text: str | None, option: str) -> tuple[int, ...]:
 
 
 def read_sides(periodic: bool | None, walls: str | None) -> bool | dict[str, bool] | None:
-    """What `--periodic`, `--no-periodic` and `--walls y,z` say of a domain, as `open` takes it."""
+    """Return what `--periodic`, `--no-periodic` and `--walls y,z` say of a domain, as `open` takes it."""
     if walls is None:
         return periodic
     names = walls.split(",")
@@ -79,12 +79,12 @@ def read_sides(periodic: bool | None, walls: str | None) -> bool | dict[str, boo
 
 
 def known_sides(*periodic: bool | Sequence[bool] | None) -> bool | Sequence[bool] | None:
-    """What models tell of data: files of plain arrays do not say that a domain ends, and the models were told."""
+    """Return what models say of a domain that ends, since files of plain arrays do not."""
     return next((each for each in periodic if each is not None and each is not True), None)
 
 
 def spell_sides(periodic: bool | Sequence[bool] | None) -> list[str]:
-    """The same back in words of the command line, where a domain does not close along all axes."""
+    """Return the same back in words of the command line, where a domain does not close along all axes."""
     if periodic is None or isinstance(periodic, bool):
         return ["--no-periodic"] if periodic is False else []
     return ["--walls", ",".join(name for name, closes in zip(SPACE, periodic, strict=False) if not closes)]

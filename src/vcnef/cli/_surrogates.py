@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load_surrogate(run: Path, device: str | None) -> Surrogate:
-    """The surrogate of a run, model folder or packaged name, on a GPU if there is one and no other is named."""
+    """Return the surrogate of a run, model folder or packaged name, on a GPU if there is one and no other is named."""
     from vcnef.device import choose_device
     from vcnef.packaged import locate
     from vcnef.surrogate import Surrogate
@@ -24,13 +24,13 @@ def load_surrogate(run: Path, device: str | None) -> Surrogate:
 
 
 def run_folder(run: Path) -> Path:
-    """The folder of the run, also when its model folder was given."""
+    """Return the folder of the run, also when its model folder was given."""
     return run.parent if run.name == "model" and not (run / "model").is_dir() else run
 
 
 @contextmanager
 def spoken_warnings() -> Iterator[None]:
-    """Warnings raised inside become lines on stderr at once, before what follows them."""
+    """Print warnings raised inside on stderr at once, before what follows them."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *others: typer.echo(f"Warning: {message}", err=True)
@@ -39,7 +39,7 @@ def spoken_warnings() -> Iterator[None]:
 
 @contextmanager
 def plain_warnings() -> Iterator[list[str]]:
-    """Warnings raised inside become lines on stderr, each said once; afterwards the list has them too."""
+    """Print warnings raised inside on stderr afterwards, each once; the list has them too."""
     said: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)

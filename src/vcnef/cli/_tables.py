@@ -24,7 +24,7 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def count_weights(model: nn.Module) -> str:
-    """How many numbers a model has learnt or will learn, with commas."""
+    """Return how many numbers a model has learnt or will learn, with commas."""
     from vcnef.models.interface import number_of_weights
 
     return f"{number_of_weights(model):,}"

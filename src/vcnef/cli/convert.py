@@ -83,7 +83,7 @@ def _box(domain: str, ndim: int) -> tuple[tuple[float, float], ...]:
 
 
 def _options(model: VCNeF, heads: int) -> dict[str, object]:
-    """What the registry builds the same network from."""
+    """Return what the registry builds the same network from."""
     from vcnef.models.vcnef import PatchEncoder
 
     return {

@@ -48,7 +48,7 @@ def demo(
 
 
 def _check_own(name: str, folder: Path) -> None:
-    """A demo that is run again replaces its runs, and no others."""
+    """Raise an error where the demo would replace runs that are not its own."""
     from vcnef import workflow
     from vcnef.config import Config
 
@@ -112,7 +112,7 @@ def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
 
 
 def _report(out: Path, minutes: float, samples: int, found: dict[str, tuple[Run, Evaluation]]) -> None:
-    """Both models on one page, with the figures that are drawn already."""
+    """Write both models on one page, with the figures that are drawn already."""
     from vcnef.cli._reports import illustrate, read_record, spell_command, write_page
 
     records = []
@@ -124,7 +124,7 @@ def _report(out: Path, minutes: float, samples: int, found: dict[str, tuple[Run,
 
 
 def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:
-    """Both models side by side."""
+    """Return both models side by side."""
     from vcnef.models.interface import number_of_weights
 
     rows: dict[str, list[Any]] = {"nRMSE on test": [], "bRMSE": []}

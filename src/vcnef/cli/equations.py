@@ -67,7 +67,7 @@ def _row(record: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _headline(equation: Equation) -> str:
-    """The first line that the code says of it."""
+    """Return the first line that the code says of it."""
     from inspect import getdoc
 
     from vcnef.pde import EQUATIONS

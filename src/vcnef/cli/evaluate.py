@@ -109,7 +109,7 @@ def evaluate(
 
 
 def show(found: Evaluation) -> None:
-    """Tables with lines and colours on a terminal, plain text elsewhere."""
+    """Print tables with lines and colours on a terminal, plain text elsewhere."""
     from rich.console import Console
 
     console = Console()

@@ -83,7 +83,7 @@ def generate(
 
 @contextmanager
 def _advice() -> Iterator[None]:
-    """What is made stays: say so to whoever interrupts."""
+    """Say to whoever interrupts that what is made stays."""
     try:
         yield
     except KeyboardInterrupt:

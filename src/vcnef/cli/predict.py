@@ -87,7 +87,7 @@ def predict(
 
 
 def check_params(problem: Problem, given: Mapping[str, Any]) -> None:
-    """A parameter that the model knows several values of must be told, by its name."""
+    """Raise an error where a parameter is missing that the model knows several values of."""
     from vcnef.surrogate.inputs import check_names
 
     check_names(problem, given)
@@ -99,7 +99,7 @@ def check_params(problem: Problem, given: Mapping[str, Any]) -> None:
 
 
 def describe_windows(steps: Mapping[str, Any]) -> str:
-    """How an answer with a tolerance was composed."""
+    """Return how an answer with a tolerance was composed."""
     fewest, most = min(steps["windows"]), max(steps["windows"])
     count = f"{most}" if fewest == most else f"{fewest} to {most}"
     return (
@@ -109,7 +109,7 @@ def describe_windows(steps: Mapping[str, Any]) -> str:
 
 
 def count_broken(u: np.ndarray) -> int:
-    """Trajectories that are not finite somewhere."""
+    """Return the number of trajectories that are not finite somewhere."""
     import numpy as np
 
     return int((~np.isfinite(u).reshape(len(u), -1).all(axis=1)).sum())

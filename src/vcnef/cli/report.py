@@ -123,7 +123,7 @@ def _check_fit(run: Path, name: str, data: Any, question: dict[str, Any]) -> Non
 
 
 def _judge(run: Path, record: RunRecord, data: Any, *, files: list[Path], device: str | None, **options) -> RunRecord:
-    """The record with a new evaluation, which is saved as metrics.json too, and with pictures."""
+    """Return the record with a new evaluation, which is saved as metrics.json too, and with pictures."""
     from vcnef.cli._figures import pictures
     from vcnef.cli._reports import illustrate, solver_line
     from vcnef.cli._surrogates import load_surrogate, plain_warnings
@@ -148,7 +148,7 @@ def _judge(run: Path, record: RunRecord, data: Any, *, files: list[Path], device
 
 
 def _finer(record: RunRecord, given: dict[str, tuple[int, ...]], files: list[Path]) -> dict[str, tuple[int, ...]]:
-    """The super-resolution that is asked for, or that of an earlier evaluation on the same files, lost otherwise."""
+    """Return the super-resolution that is asked for, else that of an earlier evaluation on the same files."""
     from vcnef.report.drawings import size
 
     same = record.found("data") == [str(each) for each in files]

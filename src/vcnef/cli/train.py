@@ -105,7 +105,7 @@ def train(
 
 
 def _sort(words: list[str], data: list[Path], *, alone: bool) -> tuple[str | None, list[Path]]:
-    """The preset and the files: `--data a.hdf5 b.hdf5` leaves the second file among the words.
+    """Return the preset and the files: `--data a.hdf5 b.hdf5` leaves the second file among the words.
 
     Beside other files, with `alone`, nobody could tell whose it is.
     """

@@ -56,7 +56,7 @@ class Config(Section):
 
     @classmethod
     def parse(cls, values: Any) -> Config:
-        """A record from nested dictionaries. What is wrong with them is said in one sentence."""
+        """Return a record from nested dictionaries. What is wrong with them is said in one sentence."""
         check_keys("A configuration", values, SECTIONS)
         values = {section: part for section, part in values.items() if part is not None}
         for section, part in values.items():
@@ -67,7 +67,7 @@ class Config(Section):
             raise ValueError(sentence(error)) from None
 
     def override(self, settings: Mapping[str, Any] | Iterable[str], beside: Collection[str] = ()) -> Config:
-        """Other values in some places: `{"train.epochs": 50}`, `{"train": {"epochs": 50}}` or `["train.epochs=50"]`.
+        """Change values in some places: `{"train.epochs": 50}`, `{"train": {"epochs": 50}}` or `["train.epochs=50"]`.
 
         The section may be left out where only one has the key: `epochs=50`, `width=64`. Another `model.name` comes
         first, as in `with_model`. `beside` are other names that the caller takes: one of them may have been meant.
@@ -85,7 +85,7 @@ class Config(Section):
         return self.parse(values)
 
     def with_model(self, name: str) -> Config:
-        """The same recipe for another model, without the options of this one and what of `data` was meant for it."""
+        """Return the same recipe for another model, without options and keys of `data` that were meant for this one."""
         if name == self.model.name:
             return self
         values = self.to_dict()
@@ -93,12 +93,12 @@ class Config(Section):
         return self.parse(values | {"model": {"name": name}, "data": kept})
 
     def view(self) -> dict[str, Any]:
-        """Which frames and points are seen, as `vcnef.open` and `Trajectories.view` take it."""
+        """Return which frames and points are seen, as `vcnef.open` and `Trajectories.view` take it."""
         asked = {name: getattr(self.data, name) for name in ("space_stride", "time_stride", "horizon")}
         return asked | ({"space_stride": 1} if self._shifts_finely() else {})
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as nested dictionaries that YAML and JSON can hold; `parse` is the inverse."""
+        """Return the same as nested dictionaries that YAML and JSON can hold; `parse` is the inverse."""
         return self.model_dump(mode="json")
 
     def save(self, path: str | Path) -> Path:
@@ -110,7 +110,7 @@ class Config(Section):
         return path
 
     def queries(self, window: Window | None = None) -> Queries:
-        """The frames of a step; those of windows, where the data have made some."""
+        """Return the frames of a step; those of windows, where the data have made some."""
         if window is None:
             return self.data.queries()
         history = self.model.options.get("history", 1)
@@ -126,7 +126,7 @@ class Config(Section):
         return (finely, *found[:first], *found[first + 1 :])
 
     def thinning(self) -> int:
-        """How many points of the data that are read make one of a batch, along each axis."""
+        """Return how many points of the data that are read make one of a batch, along each axis."""
         return prod(getattr(each, "stride", 1) for each in self.symmetries())
 
     def _shifts_finely(self) -> bool:

@@ -33,7 +33,7 @@ def check_keys(what: str, values: Any, known: Iterable[str], kind: str = "key") 
 
 
 def typed(place: str, kind: Any, value: Any) -> Any:
-    """The value as the type of its place has it; what does not fit is named by that place."""
+    """Return the value as the type of its place has it; what does not fit is named by that place."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -41,7 +41,7 @@ def typed(place: str, kind: Any, value: Any) -> Any:
 
 
 def sentence(error: ValidationError, place: str = "") -> str:
-    """The first of the errors: where, what is there, and what was expected."""
+    """Return the first of the errors: where, what is there, and what was expected."""
     first = error.errors()[0]
     context = first.get("ctx", {})
     if "error" in context:  # a sentence of our own

@@ -27,7 +27,7 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def read_yaml(text: str) -> Any:
-    """The value of a YAML text; what is wrong with it is a `ValueError` with the reason alone."""
+    """Return the value of a YAML text; what is wrong with it is a `ValueError` with the reason alone."""
     try:
         return yaml.load(text, Loader=_PlainLoader)
     except yaml.YAMLError as error:

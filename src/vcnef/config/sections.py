@@ -175,7 +175,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 
 def read_symmetry(entry: Any) -> Symmetry:
-    """The symmetry of a name, or of {name: {option: value}}."""
+    """Return the symmetry of a name, or of {name: {option: value}}."""
     name, options = next(iter(entry.items())) if isinstance(entry, Mapping) and len(entry) == 1 else (entry, None)
     if not isinstance(name, str) or name not in SYMMETRIES:
         raise ValueError(f"data.symmetries has {entry!r}. {suggestion(str(name), SYMMETRIES)}")

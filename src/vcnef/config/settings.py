@@ -30,7 +30,7 @@ def parse_setting(setting: str) -> tuple[str, Any]:
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Values by their dotted names, out of sections inside sections."""
+    """Yield values by their dotted names, out of sections inside sections."""
     for name, value in settings.items():
         if isinstance(value, Mapping) and prefix + name in GROUPS:
             yield from flatten(value, f"{prefix}{name}.")
@@ -39,7 +39,7 @@ def flatten(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def place_of(name: str, model: str, beside: Collection[str]) -> str:
-    """Where a setting belongs: its own dotted name, or the one place with this key."""
+    """Return where a setting belongs: its own dotted name, or the one place with this key."""
     if "." in name or name in SECTIONS:
         section, *keys = name.split(".")
         if section not in SECTIONS or not keys or (len(keys) > 1 and (section, keys[0]) != ("model", "options")):

@@ -30,7 +30,7 @@ def write_npz(problem: Problem, predicted: Answer, solved: Answer | None) -> byt
 
 
 def write_csv(problem: Problem, predicted: Answer, solved: Answer | None) -> bytes:
-    """A row for each time and point: t, x(, y, z), and a column for each channel of surrogate and solver."""
+    """Return a row for each time and point: t, x(, y, z), and a column for each channel of surrogate and solver."""
     lines = [predicted.question.t.numpy(), *(line.numpy() for line in axes(predicted.question.grid))]
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
     if len(points) > MOST_ROWS:

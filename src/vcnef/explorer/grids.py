@@ -30,12 +30,12 @@ class Grids:
         return tuple(max(1, round(points * side / self.trained[0])) for side in self.trained)
 
     def describe(self) -> dict[str, Any]:
-        """For a page: all that are offered, and the number of the first to be shown."""
+        """Describe the grids for a page: all that are offered, and the number of the first to be shown."""
         return {"grids": [list(self.sides(each)) for each in self.offered], "grid": self.offered.index(self.start)}
 
 
 def find_grids(surrogate: Surrogate) -> Grids:
-    """The usual ones; for a model that is worse there, first that of training, with its multiples and these to compare.
+    """Return the usual grids; where a model is worse on them, that of training, its multiples, and these to compare.
 
     A model that was trained on scattered points, or does not say on what, is shown on squares.
     """

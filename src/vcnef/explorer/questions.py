@@ -41,7 +41,7 @@ class Ask:
     page: str = ""
 
     def key(self) -> str:
-        """Equal for questions with equal answers."""
+        """Return a key that is equal for questions with equal answers."""
         return repr((self.model, self.shape, sorted(self.params.items()), self.last, self.times, self.points))
 
 
@@ -50,7 +50,7 @@ def model_number(asked: Mapping[str, Any], count: int) -> int:
 
 
 def parameter_bounds(name: str, problem: Problem, *, solver: bool) -> tuple[float, float]:
-    """Where the solver works, if there is one, and all of training in any case; else some way beyond training."""
+    """Return the bounds of values: where the solver works, if there is one, else some way beyond training."""
     low, high = problem.ranges.get(name, (0.0, 0.0))
     most = LARGEST * (max(abs(low), abs(high)) or UNKNOWN)
     bounds = SANE[name] if solver and name in SANE else (-most, most)
@@ -60,7 +60,7 @@ def parameter_bounds(name: str, problem: Problem, *, solver: bool) -> tuple[floa
 def read_ask(
     asked: Mapping[str, Any], number: int, problem: Problem, grids: Grids, horizon: float, size: float, *, solver: bool
 ) -> Ask:
-    """The question in a page's JSON; `size` is the largest value that the fields had in training."""
+    """Return the question in a page's JSON; `size` is the largest value that the fields had in training."""
     _check_names(asked, ("model", "state", "params", "last", "times", "points", "page", "format"), "question")
     points = _whole(asked.get("points", grids.start), "points", FEWEST_POINTS, MOST_POINTS)
     times = _whole(asked.get("times", 41), "times", 2, MOST_TIMES)

@@ -83,7 +83,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.server_name, self.server_port = self.server_address[:2]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A page that was closed is no failure of the server."""
+        """Pass over pages that were closed, which is no failure of the server."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -105,13 +105,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._reply(self._post)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """The base class refuses other methods, and what is no HTTP, with a page; here too it is JSON."""
+        """Answer other methods, and what is no HTTP, in JSON too; the base class sends a page."""
         self.close_connection = True  # what follows is not read
         reason = message or HTTPStatus(code).phrase
         self._send(*_error(code, f"{reason}. The explorer answers GET and POST of HTTP/1.1."))
 
     def log_message(self, *arguments: Any) -> None:
-        """A local tool has no access log."""
+        """Log nothing: a local tool has no access log."""
 
     def _reply(self, answer: Any) -> None:
         try:
@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # the page has gone on to another question
 
     def _check_sender(self) -> None:
-        """Other sites' pages may reach a local port under their own name; they are told nothing."""
+        """Refuse pages of other sites, which may reach a local port under their own name."""
         if self._is_ambiguous():
             self.close_connection = True
             raise _RefusedError(400, "The request says twice to whom it goes or where it ends. Send each header once.")
@@ -162,7 +162,7 @@ class _Handler(BaseHTTPRequestHandler):
                 )
 
     def _is_ambiguous(self) -> bool:
-        """Whether a proxy in between could read the request in another way than this server."""
+        """Return whether a proxy in between could read the request in another way than this server."""
         repeated = any(len(self.headers.get_all(name, [])) > 1 for name in ("Host", "Content-Length"))
         return repeated or "Transfer-Encoding" in self.headers
 
@@ -228,7 +228,7 @@ class _RefusedError(Exception):
 
 
 def _host(address: str) -> str | None:
-    """The name in "//name:port" or "http://name:port", in small letters."""
+    """Return the name in "//name:port" or "http://name:port", in small letters."""
     try:
         return urlsplit(address).hostname
     except ValueError:
@@ -236,7 +236,7 @@ def _host(address: str) -> str | None:
 
 
 def _describe(answer: Answer) -> dict[str, Any]:
-    """An answer for a page: arrays are single precision, little-endian, in base 64."""
+    """Return an answer for a page: arrays are single precision, little-endian, in base 64."""
     question = answer.question
     return {
         "t": _packed(question.t),

@@ -40,7 +40,7 @@ class Shape:
 def make_state(
     shape: Shape, problem: Problem, ranges: Ranges, known: Equation | None, points: int | Sequence[int]
 ) -> Float[Tensor, "1 *x c"]:
-    """The initial state on so many cells along each axis."""
+    """Return the initial state on so many cells along each axis."""
     parts = _parts(problem.ndim, points)
     if shape.preset == RANDOM and known is not None:
         u0 = known.initial_states([0], seed=shape.seed, resolution=points, dtype=torch.float64)[0]
@@ -55,7 +55,7 @@ def make_state(
 
 
 def level(channel: str, ranges: Ranges) -> tuple[float, float]:
-    """Middle and half width of the values that a channel had in training; (0, 1) where they are not known."""
+    """Return middle and half width of the values that a channel had in training; (0, 1) where they are not known."""
     low, high = ranges.get(channel, (-1.0, 1.0))
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     # A field that swings about zero is not meant to have a mean.
@@ -74,7 +74,7 @@ def _plain(
 
 
 def _parts(ndim: int, points: int | Sequence[int]) -> Float[Tensor, "*x D"]:
-    """Coordinates as parts of the domain, between 0 and 1."""
+    """Return coordinates as parts of the domain, between 0 and 1."""
     return cell_centres(((0.0, 1.0),) * ndim, points, dtype=torch.float64)
 
 
@@ -91,7 +91,7 @@ def _bump(parts: Float[Tensor, "*x D"]) -> Float[Tensor, " *x"]:
 
 
 def _random(parts: Float[Tensor, "*x D"], seed: int, stream: int) -> Float[Tensor, " *x"]:
-    """A sum of waves of random numbers, phases and sizes, largest value one."""
+    """Return a sum of waves of random numbers, phases and sizes, largest value one."""
     generator = np.random.default_rng([seed, stream])
     values = torch.zeros(parts.shape[:-1], dtype=parts.dtype)
     for _ in range(4):

@@ -55,7 +55,7 @@ class Workbench:
         self._predictions, self._solutions = _Memory(), _Memory()
 
     def models(self) -> list[dict[str, Any]]:
-        """What a page needs to know of each model."""
+        """Return what a page needs to know of each model."""
         rows = zip(self.names, self.surrogates, self.equations, self.grids, strict=True)
         return [_describe(*row) for row in rows]
 
@@ -71,7 +71,7 @@ class Workbench:
             return self._predicted(ask)
 
     def solve(self, ask: Ask) -> Answer:
-        """The classical solution."""
+        """Return the classical solution."""
         if self.equations[ask.model] is None:
             raise ValueError(f"There is no solver for {self.surrogates[ask.model].problem.name} here.")
         with self._solving.take(ask.page):
@@ -87,7 +87,7 @@ class Workbench:
         return {"by_time": by_time.mean("t c").tolist(), "mean": later.mean("c").tolist()}
 
     def shown(self, ask: Ask) -> tuple[Answer, Answer | None]:
-        """The prediction, and the solution where it has been computed.
+        """Return the prediction, and the solution where it has been computed.
 
         A prediction that is not remembered any more is computed in its turn, in a line of its own: the page's newest
         question may be another one by now.
@@ -154,7 +154,7 @@ class Workbench:
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:
-    """The equation whose solver made such data, with their initial states: as the model's folder notes them."""
+    """Return the equation whose solver made such data, with their initial states: as the model's folder notes them."""
     problem = surrogate.problem
     if not is_known(problem.name) or not all(problem.closes):
         return None
@@ -219,7 +219,7 @@ def _describe(name: str, surrogate: Surrogate, known: Equation | None, grids: Gr
 
 
 def _slider(name: str, problem: Problem, *, solver: bool) -> dict[str, Any]:
-    """Ends and scale of a slider that goes somewhat beyond the trained values, so that one sees what happens there."""
+    """Return ends and scale of a slider that goes somewhat beyond the trained values."""
     trained = problem.ranges.get(name)
     low, high = trained or (0.0, 1.0)
     logarithmic = low > 0 and (high >= 10 * low or low == high)
@@ -242,6 +242,6 @@ def _slider(name: str, problem: Problem, *, solver: bool) -> dict[str, Any]:
 
 
 def _rounded(value: float, low: float, high: float) -> float:
-    """To three digits, or as many as keep it between both ends: of a single value, all that it has."""
+    """Round to three digits, or as many as keep it between both ends: of a single value, all that it has."""
     shorter = (float(f"{value:.{digits}g}") for digits in range(3, 17))
     return next((each for each in shorter if low <= each <= high), min(max(value, low), high))

@@ -136,17 +136,17 @@ class Coral(TrajectoryModel):
         return self.decode(self.codes_at(latent, t), latent.grid)
 
     def times_in_flight(self, times: int) -> int:
-        """As many as take the memory of the code that they begin with."""
+        """Return as many times as take the memory of the code that they begin with."""
         return min(times, CODE)
 
     def query_in_parts(
         self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"], times: int
     ) -> Iterator[Float[Tensor, "b part *x c"]]:
-        """Codes are small and pass all times at once; the fields, which are not, follow in parts."""
+        """Yield the fields in parts; codes are small and pass all times at once."""
         return (self.decode(part, latent.grid) for part in self.codes_at(latent, t).split(times, dim=1))
 
     def codes_at(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
-        """The codes at any times, as the SIREN takes them."""
+        """Return the codes at any times, as the SIREN takes them."""
         refuse_past(t)
         position = t * self.steps
         last = max(ceil(float(position.detach().max())), 1) if t.numel() else 1
@@ -157,7 +157,7 @@ class Coral(TrajectoryModel):
 
     @torch._disable_dynamo  # a compiled gradient cannot be differentiated again
     def find_codes(self, u: Float[Tensor, "b *x c"], grid: Float[Tensor, "_ *x D"]) -> Float[Tensor, "b d"]:
-        """The codes of frames: steps down the gradient of each one's reconstruction error, from zero.
+        """Return the codes of frames: steps down the gradient of each one's reconstruction error, from zero.
 
         Differentiable while training, and where u or the grid want a gradient; otherwise the answer is a constant.
         Gradients may be switched off.
@@ -176,7 +176,7 @@ class Coral(TrajectoryModel):
         return code if differentiable else code.detach()
 
     def decode(self, code: Float[Tensor, "b t d"], grid: Float[Tensor, "_ *x D"]) -> Float[Tensor, "b t *x c"]:
-        """The fields of codes, at any points."""
+        """Return the fields of codes, at any points."""
         sides = grid.shape[1:-1]
         return self.siren((grid / self.lengths).flatten(1, -2).unsqueeze(1), code).unflatten(2, sides)
 

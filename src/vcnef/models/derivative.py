@@ -12,12 +12,12 @@ from vcnef.nn.norms import DifferentiableTwice
 
 
 def differentiating() -> bool:
-    """Whether what is computed now may be differentiated, backwards or in forward mode."""
+    """Return whether what is computed now may be differentiated, backwards or in forward mode."""
     return torch.is_grad_enabled() or forward_ad._current_level >= 0
 
 
 def is_differentiated(x: Tensor) -> bool:
-    """Whether somebody takes derivatives by this tensor."""
+    """Return whether somebody takes derivatives by this tensor."""
     return x.requires_grad or forward_ad.unpack_dual(x).tangent is not None
 
 

@@ -50,8 +50,10 @@ class FNO(Stepper):
         self.project = nn.Sequential(nn.Linear(width, 128), nn.GELU(), nn.Linear(128, channels))
 
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
-        """Fields are padded by so many points, whatever their distance: on finer grids errors are several times as
-        large."""
+        """Return whether padding is the same part of the domain: it is so many points, whatever their distance.
+
+        On finer grids errors are several times as large.
+        """
         return sides == trained or not any(self.padding)
 
     def forward(
@@ -106,7 +108,7 @@ def fno(
 
 
 def _padding(closes: tuple[bool, ...]) -> tuple[int, ...]:
-    """The benchmark's zeros, which it has for periodic data too; where only some axes end, as many along those."""
+    """Return the benchmark's zeros, for periodic data too; where only some axes end, as many along those."""
     usual = PADDING[len(closes)]
     if len(set(closes)) == 1:
         return usual

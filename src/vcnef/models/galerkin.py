@@ -179,7 +179,7 @@ class SpectralLayer(nn.Module):
 
 
 def coarsen(side: int) -> tuple[int, int]:
-    """A size in between, and half of the points; of 64 points 44 and 32, by the rule of Cao's 2D example."""
+    """Return a size in between, and half of the points; of 64 points 44 and 32, by the rule of Cao's 2D example."""
     coarse = (side + 1) // 2
     return max(int((side * coarse) ** 0.5) - 1, coarse), coarse
 

@@ -55,14 +55,14 @@ class TrajectoryModel(nn.Module):
 
     @abstractmethod
     def query(self, latent: Any, t: Tensor) -> Float[Tensor, "b t *x c"]:
-        """The solution at times `t` from what `encode` gave."""
+        """Return the solution at times `t` from what `encode` gave."""
 
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
-        """Whether what was learnt on a grid of `trained` points a side is meant to hold on one of `sides`."""
+        """Return whether what was learnt on a grid of `trained` points a side is meant to hold on one of `sides`."""
         return True
 
     def times_in_flight(self, times: int) -> int:
-        """How many of so many times are computed together, at the least."""
+        """Return how many of so many times are computed together, at the least."""
         return 1 if self.independent_times else times
 
     def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
@@ -83,7 +83,7 @@ class Stepper(nn.Module):
     """As of a `TrajectoryModel`: transforms and convolutions take them as equal."""
 
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
-        """As of a `TrajectoryModel`."""
+        """Return what a `TrajectoryModel` does."""
         return True
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Stepper(nn.Module):
         grid: Float[Tensor, "*x D"] | Float[Tensor, "_ *x D"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> Float[Tensor, "b *x c"]:
-        """The next frame."""
+        """Return the next frame."""
 
     def advance(
         self,
@@ -102,13 +102,13 @@ class Stepper(nn.Module):
         params: Float[Tensor, "b p"] | None,
         t: Float[Tensor, " b"],
     ) -> Float[Tensor, "b k *x c"]:
-        """The next `frames` frames after time `t`; a stepper that gives several at once, or needs to know the time,
+        """Return the next `frames` frames after time `t`. A stepper that gives several at once, or needs the time,
         has its own."""
         return self(u, grid, params).unsqueeze(1)
 
 
 def number_of_weights(model: nn.Module) -> int:
-    """How many numbers a model has learnt or will learn; a complex weight is two."""
+    """Return how many numbers a model has learnt or will learn; a complex weight is two."""
     return sum(weight.numel() * (1 + weight.is_complex()) for weight in model.parameters())
 
 

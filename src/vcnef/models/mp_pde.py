@@ -19,12 +19,12 @@ OFFSETS = (-3, -2, -1, 1, 2, 3)
 
 
 def gather(nodes: Float[Tensor, "b s d"]) -> Float[Tensor, "j b s d"]:
-    """Every node's neighbours; the grid is taken for a ring."""
+    """Return every node's neighbours; the grid is taken for a ring."""
     return torch.stack([nodes.roll(-offset, dims=1) for offset in OFFSETS])
 
 
 def normalise(nodes: Float[Tensor, "b s d"]) -> Float[Tensor, "b s d"]:
-    """Each feature with mean 0 and variance 1 over the nodes of its sample, in single precision at least."""
+    """Return each feature with mean 0 and variance 1 over the nodes of its sample, in single precision at least."""
     exact = nodes if nodes.dtype == torch.float64 else nodes.float()
     return instance_norm(exact.mT).mT
 
@@ -99,7 +99,7 @@ class MPPDE(Stepper):
         )
 
     def suits(self, sides: tuple[int, ...], trained: tuple[int, ...]) -> bool:
-        """Neighbours are so many nodes away, at the one distance that training has."""
+        """Return whether the distance is that of training: neighbours are so many nodes away."""
         return sides == trained
 
     def forward(
@@ -109,7 +109,7 @@ class MPPDE(Stepper):
         params: Float[Tensor, "b p"] | None,
         t: Float[Tensor, " b"],
     ) -> Float[Tensor, "b k *x c"]:
-        """The next frames after time `t`, all of the bundle."""
+        """Return the next frames after time `t`, all of the bundle."""
         batch, points = u.shape[:2]
         physical = grid.expand(batch, points, 1)
         x = physical / ((physical[:, -1:] - physical[:, :1]) * (points / (points - 1)))
@@ -137,7 +137,7 @@ class MPPDE(Stepper):
         return self(u, grid, params, t)
 
     def _shares(self, u: Tensor) -> Float[Tensor, "j 1 s 1"]:
-        """What each neighbour counts for in the mean: nothing if it lies beyond the ends."""
+        """Return what each neighbour counts for in the mean: nothing if it lies beyond the ends."""
         here = torch.arange(u.shape[1], device=u.device)
         there = here + self.offsets[:, None]
         inside = (there >= 0) & (there < len(here)) | self.periodic

@@ -41,7 +41,7 @@ def attend(
 
 @torch.no_grad()
 def start_small(weight: Tensor) -> None:
-    """Each square block = (orthogonal + identity) / width."""
+    """Make each square block (orthogonal + identity) / width."""
     width = weight.shape[1]
     for block in weight.split(width):
         nn.init.orthogonal_(block, gain=1 / width)

@@ -32,12 +32,12 @@ MODELS: dict[str, Callable[..., TrajectoryModel]] = {
 
 
 def list_models() -> dict[str, str]:
-    """The models that `build` knows, one line each."""
+    """Return the models that `build` knows, one line each."""
     return {name: inspect.getdoc(builder).split("\n")[0] for name, builder in MODELS.items()}
 
 
 def option_names(name: str) -> list[str]:
-    """The options of a model's builder."""
+    """Return the options of a model's builder."""
     parameters = inspect.signature(MODELS[name]).parameters
     return [option for option, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
 

@@ -60,7 +60,7 @@ SIZES_FROM = {
 
 
 def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads: int = 8) -> VCNeF:
-    """A VCNeF with the weights of the authors' release, computing what their code computes.
+    """Return a VCNeF with the weights of the authors' release, computing what their code computes.
 
     checkpoint: their state dict, their saved dictionary with `model_state_dict`, or the path of a `.pt` with either.
     heads: the one size that no weight tells; the release's default is 8.

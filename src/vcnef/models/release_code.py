@@ -55,7 +55,7 @@ class Release(TrajectoryModel):
 
 
 def load_release(path: str | Path, *, ndim: int, channels: int, params: int = 0, **options: Any) -> Release:
-    """The model of the authors' repository in the folder `path`, with random weights and their sizes for that `ndim`.
+    """Return the model of the authors' repository in the folder `path`, with their sizes for that `ndim`, untrained.
 
     Options are those of their constructor: `d_model`, `n_heads`, `n_transformer_blocks`, `n_modulation_blocks`, …
     """
@@ -69,7 +69,7 @@ def load_release(path: str | Path, *, ndim: int, channels: int, params: int = 0,
 
 
 def _package(path: Path) -> Path:
-    """The folder of their package: inside of their repository, or given itself."""
+    """Return the folder of the authors' package: inside of their repository, or given itself."""
     for folder in (path / THEIR_NAME, path):
         if (folder / "vcnef_1d.py").is_file():
             return folder.resolve()

@@ -41,7 +41,7 @@ class Rollout(TrajectoryModel):
         return self.stepper.suits(sides, trained)
 
     def times_in_flight(self, times: int) -> int:
-        """Those of one step: what follows is computed after it."""
+        """Return the times of one step: what follows is computed after it."""
         return self.stepper.frames
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
@@ -53,7 +53,7 @@ class Rollout(TrajectoryModel):
         return pick_frames(self.unroll(latent, last), frames.to(t.device))
 
     def unroll(self, start: Start, count: int) -> Float[Tensor, "b k *x c"]:
-        """The initial frame and the next `count`."""
+        """Return the initial frame and the next `count`."""
         parts, state = [start.u0[:, None]], start.u0
         for frame in range(0, count, self.stepper.frames):
             now = state.new_full((len(state),), frame / self.steps)
@@ -63,7 +63,7 @@ class Rollout(TrajectoryModel):
         return torch.cat(parts, dim=1)[:, : count + 1]
 
     def _frames(self, t: Tensor) -> Tensor:
-        """The number of the frame at each time, on the host, which must know how far to go."""
+        """Return the number of the frame at each time, on the host, which must know how far to go."""
         times = t.detach().cpu()
         refuse_past(times)
         exact = times * self.steps
@@ -79,7 +79,7 @@ class Rollout(TrajectoryModel):
 
 
 def refuse_past(t: Tensor) -> None:
-    """A model that goes from frame to frame has none before the first; an index below 0 would be one of the last."""
+    """Refuse times before the first frame; an index below 0 would be one of the last."""
     if t.numel() and (earliest := float(t.detach().min())) < 0:
         raise ValueError(
             f"Time {earliest:.6g} of the horizon is before the initial state, from which this model goes forward. "
@@ -88,7 +88,7 @@ def refuse_past(t: Tensor) -> None:
 
 
 def pick_frames(trajectory: Float[Tensor, "b k *x c"], frames: Tensor) -> Float[Tensor, "b t *x c"]:
-    """Frames `[t]` of every sample, or `[b t]`, each sample's own."""
+    """Return frames `[t]` of every sample, or `[b t]`, each sample's own."""
     if frames.ndim == 1:
         return trajectory[:, frames]
     return trajectory[torch.arange(len(frames), device=frames.device)[:, None], frames]
@@ -125,7 +125,7 @@ class TimeInterpolated(TrajectoryModel):
         return torch.lerp(pick_frames(frames, before), pick_frames(frames, after), share)
 
     def _position(self, t: Float[Tensor, "*b t"]) -> Float[Tensor, "*b t"]:
-        """In frames; a whole number where only rounding keeps it from one."""
+        """Return times in frames; a whole number where only rounding keeps it from one."""
         position = t * self.model.steps
         whole = position.round()
         rounding = 4 * torch.finfo(t.dtype).eps * whole.abs()

@@ -146,7 +146,7 @@ class Double(nn.Module):
 
 
 def zeroed(conv: nn.Module) -> nn.Module:
-    """The same module with all weights 0: what it belongs to begins as if it were not there."""
+    """Return the same module with all weights 0: what it belongs to begins as if it were not there."""
     for weight in conv.parameters():
         nn.init.zeros_(weight)
     return conv

@@ -388,7 +388,7 @@ class VCNeF(TrajectoryModel):
         self.scattered = all(getattr(part, "scattered", True) for part in self.modules() if part is not self)
 
     def suits(self, sides: Sides, trained: Sides) -> bool:
-        """Tokens of points do not know of a spacing; patches have a fixed number of points."""
+        """Return whether sizes suit: points do not know of a spacing, patches have a fixed number of points."""
         return sides == trained or not isinstance(self.encoder, PatchEncoder)
 
     def encode(self, u0: Field, grid: Float[Tensor, "*x D"] | Grid, params: Params = None) -> Latent:
@@ -405,7 +405,7 @@ class VCNeF(TrajectoryModel):
         return u + self.start(u, latent.u0, t)
 
     def decode(self, latent: Latent, t: Float[Tensor, "b_or_1 t"]) -> Trajectory:
-        """What the network itself gives at these times, to which `start` is added."""
+        """Return what the network itself gives at these times, to which `start` is added."""
         sides = tuple(latent.u0.shape[1:-1])
         c = self.coordinates(t, latent.x) + self.clocks(t, latent.params)
         z = latent.z.unsqueeze(1)

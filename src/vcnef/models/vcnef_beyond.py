@@ -137,7 +137,7 @@ Taps = dict[tuple[int, ...], list[tuple[int, float]]]
 
 
 def token_grids(sides: tuple[int, ...], patches: tuple[int, ...]) -> list[TokenGrid]:
-    """The grids whose tokens stand in one row: one for each patch size, or that of the points."""
+    """Return the grids whose tokens stand in one row: one for each patch size, or that of the points."""
     if not patches:
         return [TokenGrid(sides, sides)]
     whole = whole_sides(sides, patches)
@@ -169,7 +169,7 @@ class Stencil(nn.Module):
         return torch.cat(mixed, dim=-2)
 
     def mix(self, row: Float[Tensor, "*b s d"], which: int, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
-        """The tokens of one of the grids, mixed by its stencil: a sum of shifted copies."""
+        """Return the tokens of one of the grids, mixed by its stencil: a sum of shifted copies."""
         offsets, weights = self.taps(which, grid)
         field, margins = self.widen(row, offsets, grid)
         total = 0.0
@@ -179,7 +179,7 @@ class Stencil(nn.Module):
         return total.flatten(-1 - len(margins), -2)
 
     def taps(self, which: int, grid: TokenGrid) -> tuple[list[tuple[int, ...]], Float[Tensor, "k d"]]:
-        """Offsets in tokens of this grid, and the weight at each."""
+        """Return offsets in tokens of this grid, and the weight at each."""
         finer = [here / trained for here, trained in zip(grid.extent, self.extents[which], strict=True)]
         taps = spread_taps(self.reach, tuple(finer))
         if list(taps.values()) == [[(tap, 1)] for tap in range(self.weight.shape[1])]:
@@ -190,7 +190,7 @@ class Stencil(nn.Module):
     def widen(
         self, row: Float[Tensor, "*b s d"], offsets: list[tuple[int, ...]], grid: TokenGrid
     ) -> tuple[Tensor, list[int]]:
-        """The field of a row with margins as wide as the offsets reach, and these margins."""
+        """Return the field of a row with margins as wide as the offsets reach, and these margins."""
         field, ndim = row.unflatten(-2, grid.sides), len(grid.sides)
         margins = [max([abs(offset[axis]) for offset in offsets]) for axis in range(ndim)]
         for axis, margin in enumerate(margins):
@@ -199,7 +199,7 @@ class Stencil(nn.Module):
 
 
 def spread_taps(reach: int, ratios: tuple[float, ...]) -> Taps:
-    """A tap k stands k · ratio points away; what falls between points is shared by its neighbours, linearly."""
+    """Return the taps on this grid: k stands k · ratio points away, and shares between points linearly."""
     spread = defaultdict(list)
     for tap, steps in enumerate(product(range(-reach, reach + 1), repeat=len(ratios))):
         places = [step * ratio for step, ratio in zip(steps, ratios, strict=True)]
@@ -212,7 +212,7 @@ def spread_taps(reach: int, ratios: tuple[float, ...]) -> Taps:
 
 
 def continue_both_ways(field: Tensor, axis: int, margin: int, extent: int | float, periodic: bool) -> Tensor:
-    """The field with `margin` more points at both ends of an axis: from its other end if periodic, else its last.
+    """Return the field with `margin` more points at both ends of an axis: of its other end if periodic, else its last.
 
     Only its first `extent` points count: those behind them are replaced too. Where that is no whole number, a period
     away from a point is a place between two, and the field there is interpolated linearly.
@@ -264,7 +264,7 @@ class SpectralMixing(nn.Module):
         return torch.cat(mixed, dim=-2)
 
     def mix(self, row: Float[Tensor, "*b s d"], weight: Tensor, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
-        """The tokens of one grid, filtered by its weights."""
+        """Return the tokens of one grid, filtered by its weights."""
         field, axes = row.to(weight.dtype).unflatten(-2, grid.sides), tuple(range(-1 - len(grid.sides), -1))
         for axis, closes in zip(axes, self.closes, strict=True):
             if not closes:
@@ -277,7 +277,7 @@ class SpectralMixing(nn.Module):
         return field[(..., *inside, slice(None))].flatten(axes[0], -2)
 
     def filter(self, weight: Tensor, sides: tuple[int, ...]) -> Tensor:
-        """The factor of every wave number of a transform; zero where there is no weight."""
+        """Return the factor of every wave number of a transform; zero where there is no weight."""
         # The highest wave number of an even side stands for both signs, and is left out.
         most = [min(self.modes, (side - 1) // 2) for side in sides]
         places = [torch.arange(-count, count + 1, device=weight.device) for count in most[:-1]]
@@ -333,7 +333,7 @@ class InterleavedVCNeF(VCNeF):
 
 
 def interleaved(sides: tuple[int, ...], coarse: tuple[int, ...]) -> tuple[int, ...]:
-    """How many grids of `coarse` sides make up this one along each axis; one where they do not."""
+    """Return how many grids of `coarse` sides make up this one along each axis; one where they do not."""
     if any(side % few for side, few in zip(sides, coarse, strict=True)):
         return (1,) * len(sides)
     return tuple(side // few for side, few in zip(sides, coarse, strict=True))
@@ -342,7 +342,7 @@ def interleaved(sides: tuple[int, ...], coarse: tuple[int, ...]) -> tuple[int, .
 def take_apart(
     u0: Tensor, grid: Tensor, params: Tensor | None, counts: tuple[int, ...]
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """A question on a fine grid as one on each of its coarse grids."""
+    """Return a question on a fine grid as one on each of its coarse grids."""
     several = prod(counts)
     if several == 1:
         return u0, grid, params
@@ -352,7 +352,7 @@ def take_apart(
 
 
 def apart(field: Float[Tensor, "b *x c"], counts: tuple[int, ...]) -> Float[Tensor, "_ *y c"]:
-    """The interleaved grids of a field as samples, `counts` along each axis."""
+    """Return the interleaved grids of a field as samples, `counts` along each axis."""
     axes = range(len(counts))
     for axis in axes:
         field = field.unflatten(1 + 2 * axis, (-1, counts[axis]))
@@ -361,7 +361,7 @@ def apart(field: Float[Tensor, "b *x c"], counts: tuple[int, ...]) -> Float[Tens
 
 
 def together(fields: Float[Tensor, "_ t *y c"], counts: tuple[int, ...]) -> Float[Tensor, "b t *x c"]:
-    """The inverse of `apart`, of trajectories."""
+    """Return the inverse of `apart`, of trajectories."""
     if prod(counts) == 1:
         return fields
     order, time = [], 1 + len(counts)

@@ -69,14 +69,14 @@ def solve_advection(
     *,
     compiled: bool | None = None,
 ) -> Tensor:
-    """The finite-volume solution, as in the benchmark's files."""
+    """Return the finite-volume solution, as in the benchmark's files."""
     return integrate(lambda p: UpwindAdvection(p[0], spacing), u0, times, [params["beta"]], compiled=compiled)
 
 
 def shifted(
     u0: Float[Tensor, "b n c"], t: Float[Tensor, " t"], beta: float | Float[Tensor, " b"], length: float = 1.0
 ) -> Float[Tensor, "b t n c"]:
-    """Exact solution u(t, x) = u0(x − β t), by the shift theorem: exact for a u0 that the grid resolves."""
+    """Return the exact solution u(t, x) = u0(x − β t), by the shift theorem: exact for a u0 that the grid resolves."""
     n = u0.shape[1]
     spectrum = torch.fft.rfft(u0.double(), dim=1)[:, None]
     distance = torch.as_tensor(beta, dtype=torch.float64, device=u0.device).reshape(-1, 1) * t.to(u0.device).double()

@@ -124,7 +124,7 @@ def solve_burgers(
     diffusion: str = "auto",
     compiled: bool | None = None,
 ) -> Tensor:
-    """The finite-volume solution; `diffusion` is "explicit", "exponential", or "auto", which picks for each sample."""
+    """Return the finite-volume solution; `diffusion` is "explicit", "exponential", or "auto", which picks by sample."""
     viscosity = params["nu"] / pi
     stiff = {
         "auto": viscosity > STIFF * spacing[0] * largest(u0[..., 0].abs()),

@@ -107,7 +107,7 @@ def solve_compressible_ns(
     stale_ghosts: bool = False,
     compiled: bool | None = None,
 ) -> Tensor:
-    """The finite-volume solution; channels are density, pressure and the velocities.
+    """Return the finite-volume solution; channels are density, pressure and the velocities.
 
     Viscous sub-steps are those of a gas whose density varies little from cell to cell: with jumps of a hundred times
     velocities beside them are off by some percent, with larger ones a run may blow up and be NaN.

@@ -13,7 +13,7 @@ from vcnef.pde.fluxes import Law
 
 
 def check_definition(own: Any) -> None:
-    """Whether a user's definition is one."""
+    """Raise an error unless a user's definition is one."""
     from vcnef.pde.registry import EQUATIONS
 
     if own.name in EQUATIONS:
@@ -34,7 +34,7 @@ def check_definition(own: Any) -> None:
 
 
 def check_parameter(name: str, value: Any) -> None:
-    """Whether it is a number, or the two ends of a range."""
+    """Raise an error unless a parameter is a number, or the two ends of a range."""
     ends = value if isinstance(value, tuple) else (value,)
     numbers = all(isinstance(each, int | float | np.number) and isfinite(each) for each in ends)
     if not numbers or len(ends) > 2 or (len(ends) == 2 and ends[0] >= ends[1]):
@@ -42,7 +42,7 @@ def check_parameter(name: str, value: Any) -> None:
 
 
 def middle(value: Any) -> float:
-    """Of a positive range that of its logarithm, in which it is drawn."""
+    """Return the middle of a range; of a positive one that of its logarithm, in which it is drawn."""
     if not isinstance(value, tuple):
         return float(value)
     low, high = value
@@ -50,6 +50,6 @@ def middle(value: Any) -> float:
 
 
 def options_of(initial: Callable[..., Any]) -> dict[str, object]:
-    """The keywords of a function, with their defaults."""
+    """Return the keywords of a function, with their defaults."""
     given = list(signature(initial).parameters.values())[2:]
     return {each.name: each.default for each in given if each.default is not Parameter.empty}

@@ -73,7 +73,7 @@ class FiniteDifference(AtPoints):
 
 
 def _between_walls(q: Tensor, axis: int, order: int, half: int) -> Tensor:
-    """Differences in units of the spacing: centred where these fit, else of the points next to the wall."""
+    """Return differences in units of the spacing: centred where these fit, else of the points next to the wall."""
     n, width = q.shape[axis], order + ACCURACY
     if n < max(width, 2 * half + 1):
         raise ValueError(
@@ -89,14 +89,14 @@ def _between_walls(q: Tensor, axis: int, order: int, half: int) -> Tensor:
 
 
 def _beside(points: Tensor, axis: int, order: int, place: int) -> Tensor:
-    """The derivative at one of the points, from all of them."""
+    """Return the derivative at one of the points, from all of them."""
     weights = stencil(range(-place, points.shape[axis] - place), order)
     return sum(weight * points.narrow(axis, number, 1) for number, weight in enumerate(weights))
 
 
 @cache
 def stencil(offsets: Sequence[int], order: int) -> tuple[float, ...]:
-    """Weights of the values at these offsets in the derivative at 0, that of the polynomial through them.
+    """Return weights of the values at these offsets in the derivative at 0, that of the polynomial through them.
 
     Computed with fractions: between one-sided weights of a fourth derivative, rounding would be divided by Δx⁴.
     """

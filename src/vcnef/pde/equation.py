@@ -109,24 +109,24 @@ class Equation:
 
     @cached_property
     def law(self) -> Law | Formula | None:
-        """What computes the right-hand side, and its parts."""
+        """Return what computes the right-hand side, and its parts."""
         if self.rate is None or isinstance(self.rate, Law):
             return self.rate
         return Formula(self.name, self.rate, tuple(self.channels), len(self.domain))
 
     @cached_property
     def defaults(self) -> dict[str, float]:
-        """Value of each parameter where none is given; of a range its middle, as samples draw from it."""
+        """Return the value of each parameter where none is given; of a range its middle, as samples draw from it."""
         return {name: middle(value) for name, value in self.parameters.items()}
 
     @cached_property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """What samples draw their parameters from where nothing is said of them."""
+        """Return what samples draw their parameters from where nothing is said of them."""
         return {name: value for name, value in self.parameters.items() if isinstance(value, tuple)}
 
     @property
     def solvable(self) -> bool:
-        """Whether there is a solver."""
+        """Return whether there is a solver."""
         return self.solver is not None or (self.law is not None and self.periodic is True)
 
     def initial_states(
@@ -140,7 +140,7 @@ class Equation:
         dtype: torch.dtype = torch.float32,
         **options: object,
     ) -> Float[Tensor, "b *x c"]:
-        """Random initial states; sample k depends on (seed, indices[k], attempt) alone, not on the batch or the device.
+        """Return random initial states; sample k depends on (seed, indices[k], attempt) alone, not on batch or device.
 
         Numbers are drawn on the CPU and fields evaluated on the device in double precision, then rounded to `dtype`.
         `attempt`, one for all or one per sample, gives another draw under the same index.
@@ -168,7 +168,7 @@ class Equation:
         compiled: bool | None = None,
         **options: object,
     ) -> Float[Tensor, "b t *x c"]:
-        """States at the ascending times `t` from `u0` at time 0, with parameters that are numbers or `[b]`.
+        """Return states at the ascending times `t` from `u0` at time 0, with parameters that are numbers or `[b]`.
 
         Values are not finite where a run blew up. `compiled` fuses the steps into kernels; by default on CUDA only.
         """
@@ -191,7 +191,7 @@ class Equation:
         return u
 
     def columns(self, params: Mapping[str, Value] | None, u: Float[Tensor, "b ..."]) -> dict[str, Float[Tensor, " b"]]:
-        """One value of each parameter per sample of `u`: what is given, or else the default."""
+        """Return one value of each parameter per sample of `u`: what is given, or else the default."""
         given = {} if params is None else params
         _check_names("parameter", given, self.defaults, self.name)
         return {name: _column(name, given.get(name, default), u) for name, default in self.defaults.items()}
@@ -205,7 +205,7 @@ class Equation:
             )
 
     def _with_channels(self, states: Tensor, sides: tuple[int, ...]) -> Float[Tensor, "b *x c"]:
-        """States with the axis of channels, which a single field may lack."""
+        """Return states with the axis of channels, which a single field may lack."""
         count = len(self.channels)
         if count == 1 and states.shape[1:] == sides:
             return states[..., None]

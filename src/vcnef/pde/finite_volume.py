@@ -21,7 +21,7 @@ def neighbour(q: Tensor, axis: int, offset: int) -> Tensor:
 
 
 def face_states(q: Tensor, axis: int) -> tuple[Tensor, Tensor]:
-    """The two limits of q at the faces i + ½: q_i + σ_i / 2 from the left, q_{i+1} − σ_{i+1} / 2 from the right.
+    """Return the two limits of q at the faces i + ½: q_i + σ_i / 2 from the left, q_{i+1} − σ_{i+1} / 2 from the right.
 
     σ is the monotonised-central slope. With a = q_i − q_{i−1} and b = q_{i+1} − q_i:
     σ = sign(a + b) min(2|a|, 2|b|, |a + b| / 2) where ab > 0, else 0.
@@ -55,5 +55,5 @@ def per_sample(values: Tensor, like: Tensor) -> Tensor:
 
 
 def largest(q: Tensor) -> Tensor:
-    """Largest value of each sample, `[b *x] -> [b]`."""
+    """Return the largest value of each sample, `[b *x] -> [b]`."""
     return q.flatten(1).amax(1)

@@ -71,7 +71,7 @@ def burgers_fluxes(method: Method, state: State, axis: int, params: Params, *, f
 
 
 def gas_fluxes(method: Method, state: State, axis: int, params: Params) -> Fluxes:
-    """Of (ρ, E, ρ v_1, …), from a state (ρ, p, v_1, …)."""
+    """Return fluxes of (ρ, E, ρ v_1, …) from a state (ρ, p, v_1, …)."""
     left, right = zip(*(method.limits(q, axis) for q in state), strict=True)
     rho, _, *v = state
     stretch = 4.0 / 3.0 * params["eta"] + params["zeta"]
@@ -84,7 +84,7 @@ def gas_fluxes(method: Method, state: State, axis: int, params: Params) -> Fluxe
 
 
 def gas_channels(state: State, conserved: State) -> State:
-    """Rates of (ρ, p, v_1, …) from those of (ρ, E, ρ v_1, …), where E = p/(γ − 1) + ½ ρ v²."""
+    """Return rates of (ρ, p, v_1, …) from those of (ρ, E, ρ v_1, …), where E = p/(γ − 1) + ½ ρ v²."""
     rho, _, *v = state
     mass, energy, *momentum = conserved
     work = sum(u * m for u, m in zip(v, momentum, strict=True))

@@ -41,7 +41,7 @@ class Formula:
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """What it takes of places and times."""
+        """Return the names of coordinates and time that the right-hand side depends on."""
         names = list(signature(self.function).parameters)
         known = (*SPACE[: self.ndim], "t")
         if len(names) < 3:
@@ -81,7 +81,7 @@ class Formula:
         self.rate(method, fields, columns, where=axes | {"t": torch.zeros(2, *(1,) * self.ndim)})
 
     def _as_fields(self, found: Any, like: Tensor) -> list[Tensor]:
-        """One field for each channel."""
+        """Return one field for each channel."""
         count = len(self.channels)
         several = isinstance(found, tuple | list)
         if several != (count > 1) or (several and len(found) != count):

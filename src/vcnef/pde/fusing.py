@@ -30,7 +30,7 @@ def repeatable(function: Callable[..., None], arguments: tuple, compiled: bool) 
 
 
 def tensors(tree: object) -> Iterator[Tensor]:
-    """The tensors in nested tuples and dataclasses, in order."""
+    """Yield the tensors in nested tuples and dataclasses, in order."""
     if isinstance(tree, Tensor):
         yield tree
     elif isinstance(tree, tuple):
@@ -42,7 +42,7 @@ def tensors(tree: object) -> Iterator[Tensor]:
 
 
 def _captured(call: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """The call as one CUDA graph, after two runs that compile and tune it; on other devices the call, compiled."""
+    """Return the call as one CUDA graph, after two runs that compile and tune it; elsewhere the call, compiled."""
     if device.type != "cuda":
         call()
         return call

@@ -100,7 +100,7 @@ class StaleGhosts(SplitGas):
 
 
 def _with_ghosts(q: Tensor) -> Tensor:
-    """A copy with one more cell on each side of each space axis, from around the period."""
+    """Return a copy with one more cell on each side of each space axis, from around the period."""
     for axis in range(1, q.ndim):
         last = q.shape[axis] - 1
         q = torch.cat([q.narrow(axis, last, 1), q, q.narrow(axis, 0, 1)], dim=axis)

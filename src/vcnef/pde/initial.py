@@ -54,12 +54,12 @@ class Draws:
     device: torch.device
 
     def uniform(self, count: int, *, stream: int = 0, shift: int = 0) -> Float[Tensor, "b n"]:
-        """Numbers in [0, 1), `[b count]` in double precision; streams are independent, `shift` reads another index."""
+        """Return numbers in [0, 1), `[b count]`, in doubles; streams are independent, `shift` reads another index."""
         rows = [each.random(count) for each in self.generators(stream=stream, shift=shift)]
         return torch.from_numpy(np.array(rows).reshape(len(rows), count)).to(self.device)
 
     def generators(self, *, stream: int = 0, shift: int = 0) -> list[np.random.Generator]:
-        """A generator of random numbers for each sample."""
+        """Return a generator of random numbers for each sample."""
         keys = [(index + shift, attempt, stream) for index, attempt in zip(self.indices, self.attempts, strict=True)]
         seeds = [np.random.SeedSequence(self.seed, spawn_key=key) for key in keys]
         return [np.random.Generator(np.random.Philox(each)) for each in seeds]
@@ -81,7 +81,7 @@ class OneByOne:
 def window_limits(
     flag: Float[Tensor, "b 1"], left: Float[Tensor, "b 1"], right: Float[Tensor, "b 1"], *, coupled: bool
 ) -> tuple[Float[Tensor, "b 1"], Float[Tensor, "b 1"]]:
-    """Limits of a window from uniform numbers: left in (0.1, 0.45), right in (0.55, 0.9), independently.
+    """Return limits of a window from uniform numbers: left in (0.1, 0.45), right in (0.55, 0.9), independently.
 
     Coupled, one number `flag` sets both (so the width is 0.45) and, in the callers, whether there is a window at all.
     """
@@ -138,12 +138,12 @@ def _offsets(number: Tensor, amplitude: Tensor, phase: Tensor) -> Tensor:
 
 
 def _merged(number: Tensor, amplitude: Tensor) -> tuple[Tensor, Tensor]:
-    """Equal wave numbers n, drawn c times, as one wave of number c n with the first one's amplitude."""
+    """Merge equal wave numbers n, drawn c times, into one wave of number c n with the first one's amplitude."""
     same = number[:, :, None] == number[:, None, :]
     first = ~same.tril(-1).any(2)
     return number * same.sum(2), amplitude * first
 
 
 def wave_states(draws: Draws, grid: Float[Tensor, "n 1"], domain: tuple, **options: object) -> Float[Tensor, "b n 1"]:
-    """Initial states of the scalar equations: `sine_waves` as the one channel."""
+    """Return initial states of the scalar equations: `sine_waves` as the one channel."""
     return sine_waves(draws, grid[:, 0], domain[0], options)[..., None]

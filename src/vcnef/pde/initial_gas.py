@@ -100,7 +100,7 @@ def _mode_sum(phase: Float[Tensor, " b *k"], grid: Float[Tensor, "*x D"], domain
 def _box(
     uniform: Float[Tensor, "b n"], grid: Float[Tensor, "*x D"], domain: tuple, probability: float, coupled: bool
 ) -> Float[Tensor, " b *x"]:
-    """The product of windows along the axes where the first number is below `probability`, one elsewhere."""
+    """Return the product of windows along the axes where the first number is below `probability`, one elsewhere."""
     flag, *limits = uniform.split(1, dim=1)
     sides = []
     for axis, (line, (low, high)) in enumerate(zip(axes(grid), domain, strict=True)):

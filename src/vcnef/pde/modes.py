@@ -36,7 +36,7 @@ def solve_by_modes(
     params: Mapping[str, Float[Tensor, " b"]],
     domain: Sequence[Sequence[int | float]],
 ) -> Float[Tensor, "b t *x c"]:
-    """States at ascending times by a pseudo-spectral method of lines, in double precision.
+    """Return states at ascending times by a pseudo-spectral method of lines, in double precision.
 
     û_t = L û + N(û, t) mode by mode, where L is the response of the equation to small waves on the mean state, each
     channel's to itself, and N is all the rest. L is integrated exactly, and N by the exponential rule of Runge and
@@ -89,7 +89,7 @@ class _Rule:
         return self.law.rate(self.method, u, self.params, where=where)
 
     def linear_part(self, u: Float[Tensor, "b *x c"]) -> Complex[Tensor, "b *k c"]:
-        """The factor of each mode in the rate of small waves on the mean state; 0 where that is not finite."""
+        """Return the factor of each mode in the rate of small waves on the mean state; 0 where that is not finite."""
         mean = u.mean(dim=self.axes, keepdim=True).expand_as(u).contiguous()
         start = u.new_zeros(len(u))
         factors = []
@@ -149,7 +149,7 @@ class _Run:
             self._give_up(going & ~(accepted & last) & (self.step < self.shortest))
 
     def _try(self, dt: Float[Tensor, " b"]) -> tuple[Tensor, Tensor, Float[Tensor, " b"]]:
-        """Modes after a step, their N, and the error as a part of what is allowed."""
+        """Return modes after a step, their N, and the error as a part of what is allowed."""
         h, t = _beside(dt, self.modes), self.time
         half, half_1, _, _ = _exponentials(0.5 * h * self.linear)
         whole, phi_1, phi_2, phi_3 = _exponentials(h * self.linear)
@@ -193,7 +193,7 @@ def _exponentials(z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _bend(first: Tensor, middle: Tensor, last: Tensor) -> Tensor:
-    """How far N is from linear within a step, of fourth order where it is smooth.
+    """Return how far N is from linear within a step, of fourth order where it is smooth.
 
     Stages do not differ by what N has of time alone, which is not integrated exactly either.
     """

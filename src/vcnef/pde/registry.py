@@ -41,7 +41,7 @@ FEWEST_CELLS = 4
 
 
 def equation(name: str | Equation, *, generation: str = "documented") -> Equation:
-    """The equation of that name; generation "2022" has the accidents of the benchmark's first files.
+    """Return the equation of that name; generation "2022" has the accidents of the benchmark's first files.
 
     >>> equation("burgers").problem.parameters
     ('nu',)
@@ -57,17 +57,17 @@ def equation(name: str | Equation, *, generation: str = "documented") -> Equatio
 
 
 def equations() -> dict[str, Equation]:
-    """All equations by name: those of the benchmark as they are documented, and your own."""
+    """Return all equations by name: those of the benchmark as they are documented, and your own."""
     return {name: equation(name) for name in (*EQUATIONS, *OWN_EQUATIONS)}
 
 
 def is_known(name: str) -> bool:
-    """Whether there is an equation of that name, the package's or your own."""
+    """Return whether there is an equation of that name, the package's or your own."""
     return name in EQUATIONS or name in OWN_EQUATIONS
 
 
 def noted_generation(attributes: Mapping[str, Any]) -> str:
-    """The generation of the equation that data obey, by what is noted beside them; "documented" if nothing is."""
+    """Return the generation of the equation that data obey, as it is noted beside them, or "documented"."""
     noted = attributes.get("generation")
     return noted if noted in GENERATIONS else "documented"
 
@@ -105,7 +105,7 @@ def solve(
 def _unlabelled(
     chosen: Equation, u0: Any, params: Mapping[str, Value], domain: Sequence[Sequence[int | float]]
 ) -> tuple[Any, dict[str, Any]]:
-    """The states `[b *x c]` and parameters of a labelled array, whose names and points have to be the equation's."""
+    """Return the states `[b *x c]` and parameters of a labelled array with the equation's names and points."""
     problem, whose = chosen.problem, f"the equation {chosen.name!r}"
     ordered = states_of(problem, u0, whose)
     if POINT in ordered.dims:
@@ -134,7 +134,7 @@ def _check_points(axis: str, line: np.ndarray, low: float, high: float) -> None:
 
 
 def _real(array: Any, what: str) -> Tensor:
-    """A tensor of any array of real numbers, of single precision where that holds them."""
+    """Return a tensor of any array of real numbers, of single precision where that holds them."""
     tensor = isinstance(array, Tensor)
     if tensor:
         check_plain(array, what)
@@ -148,7 +148,7 @@ def _real(array: Any, what: str) -> Tensor:
 
 
 def check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:
-    """Whether the axes are as many as the equation has, and each a box's."""
+    """Raise an error unless the axes are as many as the equation has, and each those of a box."""
     if len(domain) != chosen.problem.ndim:
         raise ValueError(
             f"The domain has {len(domain)} axes; {chosen.name!r} has {chosen.problem.ndim}. "

@@ -112,7 +112,7 @@ class _Balance(NamedTuple):
         return self.u_t - self._rate()
 
     def terms(self) -> list[Tensor]:
-        """Those that add up to the residual."""
+        """Return the terms that add up to the residual."""
         return [self.u_t, *(-self._rate(part) for part in range(self.law.parts))]
 
     def _rate(self, part: int | None = None) -> Tensor:
@@ -160,7 +160,7 @@ def _balance(
 
 
 def _method(chosen: Equation, method: str, spacing: tuple[float, ...], closes: tuple[bool, ...]) -> Method:
-    """How derivatives are taken, if it can be so."""
+    """Return the way derivatives are taken, or raise an error where it cannot be so."""
     if method not in METHODS:
         raise ValueError(f"There is no method {method!r} for a residual. {suggestion(method, METHODS)}")
     if method == "finite_volume" and isinstance(chosen.law, Formula):
@@ -179,7 +179,7 @@ def _method(chosen: Equation, method: str, spacing: tuple[float, ...], closes: t
 def _where(
     chosen: Equation, u: Tensor, box: Sequence[Sequence[int | float]], grid: Tensor | None, t: Tensor | None
 ) -> dict[str, Tensor]:
-    """The coordinates and times that the equation depends on."""
+    """Return the coordinates and times that the equation depends on."""
     found = {}
     if chosen.law.needs & set(SPACE):
         points = cell_centres(box, u.shape[2:-1], dtype=u.dtype, device=u.device) if grid is None else grid.to(u)

@@ -21,7 +21,7 @@ def roe_flux(left: Tensor, right: Tensor, factor: float) -> Tensor:
 
 
 def hllc_flux(left: State, right: State, axis: int) -> State:
-    """Fluxes of (ρ, E, ρ v_1, …) through faces normal to `axis`, from states (ρ, p, v_1, …) on both sides.
+    """Return fluxes of (ρ, E, ρ v_1, …) through faces normal to `axis`, from states (ρ, p, v_1, …) on both sides.
 
     HLLC with the symmetric speeds S_L = min(u_L, u_R) − c, S_R = max(u_L, u_R) + c, c the larger sound speed, and the
     physical flux of the star state: mass and momentum are those of textbook HLLC, the energy flux is the one that the
@@ -32,7 +32,7 @@ def hllc_flux(left: State, right: State, axis: int) -> State:
 
 
 def _face_state(left: State, right: State, axis: int) -> State:
-    """The state at the face x/t = 0 between the outer waves S_L, S_R and the contact S*."""
+    """Return the state at the face x/t = 0 between the outer waves S_L, S_R and the contact S*."""
     (rho_l, p_l, *v_l), (rho_r, p_r, *v_r) = left, right
     u_l, u_r = v_l[axis - 1], v_r[axis - 1]
     sound = torch.sqrt(GAMMA * torch.maximum(p_l / rho_l, p_r / rho_r))

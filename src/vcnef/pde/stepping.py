@@ -38,10 +38,10 @@ class Scheme(Protocol):
     """A numerical scheme for a batch of states; its tensors all start with the sample axis."""
 
     def limit(self, state: State) -> Tensor:
-        """Largest stable time step of each sample, `[b]`."""
+        """Return the largest stable time step of each sample, `[b]`."""
 
     def step(self, state: State, dt: Tensor) -> State:
-        """The state after time steps `dt [b]`."""
+        """Return the state after time steps `dt [b]`."""
 
 
 @runtime_checkable
@@ -52,13 +52,13 @@ class SplitScheme(Scheme, Protocol):
     """Largest stable sub-step of each sample, `[b]`."""
 
     def start(self, fields: State) -> State:
-        """The state of these fields, with what the sub-steps carry along besides."""
+        """Return the state of these fields, with what the sub-steps carry along besides."""
 
     def read(self, state: State) -> State:
-        """The fields of a state."""
+        """Return the fields of a state."""
 
     def substep(self, state: State, dt: Tensor) -> State:
-        """The state after sub-steps `dt [b]` of the split-off part."""
+        """Return the state after sub-steps `dt [b]` of the split-off part."""
 
 
 @torch.no_grad()
@@ -70,7 +70,7 @@ def integrate(
     *,
     compiled: bool | None = None,
 ) -> Float[Tensor, "b t *x c"]:
-    """States at ascending `times` from `u0` at time 0; `build(params)` makes the scheme of a group of samples.
+    """Return states at ascending `times` from `u0` at time 0; `build(params)` makes the scheme of a group of samples.
 
     `compiled` defaults to CUDA only.
     """
@@ -120,7 +120,7 @@ def _read(scheme: Scheme, state: State) -> State:
 
 
 def _groups(scheme: Scheme, u0: Tensor) -> Iterator[Tensor | slice]:
-    """Rows of the batch that advance together, alike in step size."""
+    """Yield rows of the batch that advance together, alike in step size."""
     cells = u0[0, ..., 0].numel()
     size = max(1, GROUP_CELLS.get(u0.device.type, GROUP_CELLS["cpu"]) // cells)
     if len(u0) <= size:
@@ -167,7 +167,7 @@ class _Run:
                     self._substep()
 
     def _plan(self) -> tuple[int, int]:
-        """Steps still needed by the slowest sample, and sub-steps in each; the only place where the host waits."""
+        """Return the steps that the slowest sample needs, and sub-steps in each; only here the host waits."""
         left = self.left.to(self.least.dtype)
         limit = self.scheme.limit(self.state)
         dt = _time_step(limit, left, self.least)
@@ -185,13 +185,13 @@ class _Run:
 
 
 def _least_step(scheme: Scheme, state: State) -> Tensor:
-    """The step below which a run that begins so has blown up; a step of zero, of infinite speed, is below it too."""
+    """Return the step below which a run that begins so has blown up; infinite speed has a step of zero."""
     least = SMALLEST_STEP * scheme.limit(state)
     return least.clamp(min=torch.finfo(least.dtype).tiny)
 
 
 def _time_step(limit: Tensor, left: Tensor, least: Tensor) -> Tensor:
-    """The stable step, cut at the output time; a run that has blown up goes there at once."""
+    """Return the stable step, cut at the output time; a run that has blown up goes there at once."""
     return torch.where(limit >= least, torch.minimum(limit, left), left)
 
 

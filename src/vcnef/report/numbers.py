@@ -46,7 +46,7 @@ def change(value: int | float | None) -> str:
 
 
 def score(scores: Any, part: str, name: str, at: int | None = None) -> int | float | str | None:
-    """A metric of "overall", or one entry of "per_channel" and "over_time"; in a word why it is null, None without it.
+    """Return a metric of "overall", or an entry of "per_channel" or "over_time"; where it is null, a word why.
 
     Null is what is not finite. Where the RMSE is, all targets are zero or constant, and the metric is undefined.
     """
