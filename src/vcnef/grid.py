@@ -22,7 +22,7 @@ def spell_sides(sides: Sequence[int]) -> str:
 
 
 def cell_centres(
-    domain: Sequence[tuple[float, float]],
+    domain: Sequence[Sequence[int | float]],
     resolution: SupportsIndex | Sequence[int],
     *,
     dtype: torch.dtype = torch.float32,
@@ -58,7 +58,7 @@ def axes(grid: Float[Tensor, "*x D"]) -> tuple[Float[Tensor, " n"], ...]:
         )
     lines = []
     for axis in range(ndim):
-        along = [0] * ndim
+        along: list[int | slice] = [0] * ndim
         along[axis] = slice(None)
         lines.append(grid[(*along, axis)])
     return tuple(lines)

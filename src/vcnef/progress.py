@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -42,7 +43,7 @@ def _bars(console) -> Iterator[Report]:
         TextColumn("in"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console) as bars:
-        tasks: dict[str, int] = {}
+        tasks: dict[str, Any] = {}
 
         def report(label: str, done: int, total: int) -> None:
             if label not in tasks:

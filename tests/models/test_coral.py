@@ -9,7 +9,7 @@ import vcnef
 from vcnef.accelerate import predict
 from vcnef.data import Batch, Queries
 from vcnef.grid import cell_centres
-from vcnef.models.coral import MEMORY
+from vcnef.models.coral import BATCHES_REMEMBERED
 from vcnef.models.fno import fno
 from vcnef.training import Recipe, data_objective
 from vcnef.training.losses import mean_square
@@ -145,7 +145,7 @@ def test_statistics_forget_the_first_codes(model):
     model.note_codes(first)
     torch.testing.assert_close(model.mean, first.mean(dim=0))
     torch.testing.assert_close(model.standardise(first).std(dim=0, correction=0), torch.ones(16))
-    for _ in range(8 * MEMORY):
+    for _ in range(8 * BATCHES_REMEMBERED):
         model.note_codes(3 + 2 * torch.randn(64, 16))
     torch.testing.assert_close(model.mean, torch.full((16,), 3.0), rtol=0.1, atol=0)
     torch.testing.assert_close(model.std, torch.full((16,), 2.0), rtol=0.1, atol=0)

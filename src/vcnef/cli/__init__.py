@@ -19,7 +19,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 # Typer has carried its own copy of click since 0.2x; the base class of usage errors is found through either.
-_USAGE_ERROR = typer.BadParameter.__mro__[2]
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[2]
 
 INTERRUPTED = 130
 """Exit code after an interrupt, 128 and the number of its signal, as shells have it."""

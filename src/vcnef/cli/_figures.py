@@ -54,16 +54,16 @@ def curves(found: Evaluation) -> Iterator[tuple[str, Figure]]:
         if len(sizes) > 1:
             errors = [each.value("nrmse") for each in getattr(found, name)]
             chart = {found.model: (sizes, errors)}
-            yield (
-                f"super_resolution_{name}",
-                plots.super_resolution(chart, trained=trained if result.trained else None, what=what),
-            )
+            marked = None
+            if result.trained:
+                marked = trained
+            yield f"super_resolution_{name}", plots.super_resolution(chart, trained=marked, what=what)
 
     drawn = {spell_values(group.values): group for group in found.parameters if len(group.nrmse)}
     if len(drawn) > 1:
-        errors = {values: group.nrmse for values, group in drawn.items()}
+        by_value: dict[Any, Any] = {values: group.nrmse for values, group in drawn.items()}
         unseen = [values for values, group in drawn.items() if group.seen is False]
-        yield "parameters", plots.violins({found.model: errors}, unseen=unseen)
+        yield "parameters", plots.violins({found.model: by_value}, unseen=unseen)
 
 
 def pictures(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str, Figure]]:
@@ -117,11 +117,12 @@ def _suffix(problem: Any, channel: str) -> str:
 def _picture(
     pair: tuple[np.ndarray, np.ndarray], t: np.ndarray, lines: Sequence[Any], channel: str, title: str
 ) -> Figure:
+    truth, prediction = pair
     if len(lines) == 1:
-        return plots.space_time(*pair, t, lines[0], channel, title=title)
+        return plots.space_time(truth, prediction, t, lines[0], channel, title=title)
     if len(lines) == 2:
-        return plots.fields(*pair, t, channel=channel, x=lines, title=title)
+        return plots.fields(truth, prediction, t, channel=channel, x=lines, title=title)
     # Of a box, the slice through its middle.
-    *_, depth = cells.along_axes(pair[0].shape[1:], None, lines)
-    flat = [each[..., cells.middle(depth)] for each in pair]
-    return plots.fields(*flat, t, channel=channel, x=lines[:2], title=title)
+    *_, depth = cells.along_axes(truth.shape[1:], None, lines)
+    middle = cells.middle(depth)
+    return plots.fields(truth[..., middle], prediction[..., middle], t, channel=channel, x=lines[:2], title=title)

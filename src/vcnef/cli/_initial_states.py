@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vcnef.checks import check_file
+from vcnef.data import Trajectories
 from vcnef.data import open as open_data
 from vcnef.data.archives import reading_npz
 from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of
@@ -51,9 +52,8 @@ def read_initial_states(
 ) -> InitialStates:
     """Return the initial states of a file, of trajectories the first frame, or so many.
 
-    Parameters that are told replace its own.
-
-    `layout` names the axes of arrays that have them in another order, with or without times.
+    Parameters that are told replace its own. `layout` names the axes of arrays that have them in another order, with
+    or without times.
     """
     check_file(path, "Give the initial states as --input FILE.")
     if path.suffix not in READERS:
@@ -116,6 +116,7 @@ def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialS
     given = {"params": dict.fromkeys(wanted.told, 0.0), "periodic": all(problem.closes)}
     stride = ONLY_THE_FIRST if wanted.frames == 1 else 1
     data = open_data(path, time_stride=stride, stream=False, **given)
+    assert isinstance(data, Trajectories)  # with stream=False nothing stays in a file
     _check_channels(path, data.problem.channels, problem)
     noted = {name: unit for name, unit in data.problem.units.items() if name not in wanted.told}
     check_units(noted, problem.units, f"the file {path}", f"the model of {problem.name}")

@@ -31,7 +31,7 @@ def check_writable(path: Path, times: Sequence[float]) -> None:
     layout = path.suffix in GRIDS
     if layout and len(times) < 2:
         raise ValueError(f"{path} cannot hold a single time; its layout needs two or more. Write .nc, .npz or .npy.")
-    if (layout or path.suffix == ".npz") and (np.diff(np.float32(times)) <= 0).any():
+    if (layout or path.suffix == ".npz") and (np.diff(np.array(times, dtype=np.float32)) <= 0).any():
         raise ValueError(f"{path} cannot hold times that do not increase. Sort them in --times, or write .nc or .npy.")
     check_place(path, "--out")
 

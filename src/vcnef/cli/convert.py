@@ -33,19 +33,20 @@ def convert(
 
     from vcnef.checks import check_file
 
-    check_file(checkpoint)  # a mistyped path is answered before torch is imported
-
-    from vcnef.cli._tables import count_weights
-    from vcnef.data import Scaling
-    from vcnef.models.release import from_release
-    from vcnef.surrogate import Surrogate
-
+    # Whatever is mistyped is answered before torch is imported.
     if out.exists() and (out.is_file() or any(out.iterdir())):
         raise FileExistsError(f"{out} exists already. Choose another folder.")
     if ndim not in (1, 2, 3):
         raise ValueError(f"--ndim is {ndim}; expected 1, 2 or 3.")
     if not 0.0 < horizon < float("inf"):
         raise ValueError(f"--horizon is {horizon:g}; expected a positive time.")
+    check_file(checkpoint, "Give the path of a .pt file of the release.")
+
+    from vcnef.cli._tables import count_weights
+    from vcnef.data import Scaling
+    from vcnef.models.release import from_release
+    from vcnef.surrogate import Surrogate
+
     model = from_release(checkpoint, ndim=ndim, heads=heads)
     problem = _problem(model, name, channels, params, domain)
     options = _options(model, heads)
@@ -86,11 +87,14 @@ def _options(model: VCNeF, heads: int) -> dict[str, object]:
     """Return what the registry builds the same network from."""
     from vcnef.models.vcnef import PatchEncoder
 
+    patches: tuple[int, ...] = ()
+    if isinstance(model.encoder, PatchEncoder):
+        patches = (4, 16)
     return {
         "variant": "release",
-        "width": model.decoder.norm.weight.numel(),
+        "width": model.decoder.get_parameter("norm.weight").numel(),
         "heads": heads,
         "depth": len(model.blocks) - 1,  # a norm follows the blocks
         "modulations": len(model.modulations),
-        "patches": (4, 16) if isinstance(model.encoder, PatchEncoder) else (),
+        "patches": patches,
     }

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from vcnef.evaluation import Evaluation
     from vcnef.training.fit import Run
 
-WORLD = {"samples": 1200, "params": {"nu": 0.01}, "resolution": 256, "frames": 41, "horizon": 1.0, "seed": 0}
+WORLD: dict[str, Any] = {
+    "samples": 1200,
+    "params": {"nu": 0.01},
+    "resolution": 256,
+    "frames": 41,
+    "horizon": 1.0,
+    "seed": 0,
+}
 SPACE, TIME = (64, 128, 256), (21, 41)
 """Points and times: the models are trained with the first of each and asked for the others too."""
 
@@ -39,7 +46,7 @@ def demo(
     found = {}
     for name, config in configs.items():
         run = _train(config, data, out / "runs" / name)
-        found[name] = (run, _evaluate(name, run, data, out / "figures" / name))
+        found[name] = (run, _evaluate(name, run, data, out / "runs" / name, out / "figures" / name))
     typer.echo(_comparison(found))
     _report(out, minutes, samples, found)
     typer.echo(f"Data in {data}, runs in {out / 'runs'}, figures in {out / 'figures'}.")
@@ -70,7 +77,8 @@ def _generate(out: Path, samples: int) -> Path:
     path = out / "data" / "1D_Burgers_Sols_Nu0.01.hdf5"
     typer.echo(f"1. Data: {samples} solutions of Burgers' equation, ν = 0.01, 256 cells.")
     with progress() as report:
-        generate("burgers", **(WORLD | {"samples": samples}), device="cpu", out=path, resume=True, progress=report)
+        world = {**WORLD, "samples": samples}
+        generate("burgers", **world, device="cpu", out=path, resume=True, progress=report)
     return path
 
 
@@ -89,7 +97,7 @@ def _train(config: Config, data: Path, folder: Path) -> Run:
     return workflow.train(config, trajectories, out=folder, devices="cpu")
 
 
-def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
+def _evaluate(name: str, run: Run, data: Path, folder: Path, figures: Path) -> Evaluation:
     import json
 
     from vcnef.cli._figures import draw
@@ -106,7 +114,7 @@ def _evaluate(name: str, run: Run, data: Path, figures: Path) -> Evaluation:
         found = evaluate(run.surrogate, fine, space=SPACE, time=TIME)
     judged = choose_judged(run.surrogate, fine, found.split).data
     record = {"data": [str(data)], **found.to_dict(), "solver": solver_line(run.surrogate, judged)}
-    write_whole(run.folder / "metrics.json", json.dumps(record, indent=2).encode())
+    write_whole(folder / "metrics.json", json.dumps(record, indent=2).encode())
     draw(run.surrogate, found, fine, figures)
     return found
 
@@ -116,9 +124,10 @@ def _report(out: Path, minutes: float, samples: int, found: dict[str, tuple[Run,
     from vcnef.cli._reports import illustrate, read_record, spell_command, write_page
 
     records = []
-    for name, (run, _) in found.items():
+    for name in found:
         drawn = sorted((out / "figures" / name).glob("*.png"))
-        records.append(illustrate(read_record(run.folder, name), ((each.stem, each.read_bytes()) for each in drawn)))
+        record = read_record(out / "runs" / name, name)
+        records.append(illustrate(record, ((each.stem, each.read_bytes()) for each in drawn)))
     command = spell_command("demo", **{"--out": [out], "--minutes": [minutes], "--samples": [samples]})
     write_page(out / "report.html", records, [command])
 
@@ -136,8 +145,9 @@ def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:
         for result in each.time[1:]:
             rows.setdefault(f"nRMSE at {result.frames} times", []).append(result.value("nrmse"))
         cost = each.result.cost
-        rows.setdefault("ms per trajectory", []).append(1e3 * cost.seconds)
-        rows.setdefault("solver's ms per trajectory", []).append(1e3 * cost.solver_seconds)
+        if cost is not None and cost.solver_seconds is not None:
+            rows.setdefault("ms per trajectory", []).append(1e3 * cost.seconds)
+            rows.setdefault("solver's ms per trajectory", []).append(1e3 * cost.solver_seconds)
         rows.setdefault("weights", []).append(number_of_weights(run.surrogate.model))
         rows.setdefault("minutes of training", []).append(run.history[-1]["seconds"] / 60)
     lines = [f"{'':28}" + "".join(f"{name:>12}" for name in found)]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -57,23 +57,26 @@ def generate(
     first = os.environ.get("RANK", "0") == "0"
     begun = time.monotonic()
     with _advice(), progress(quiet=not first) as report:
-        paths = make(
-            model,
-            samples=samples,
-            params=params,
-            seed=seed,
-            device=device,
-            out=out,
-            generation=generation,
-            resume=resume,
-            progress=report,
-            resolution=resolution,
-            t=None if times is None else parse_times(times),
-            frames=frames,
-            horizon=horizon,
-            batch=batch,
-            store_stride=store_stride,
-            **initial,
+        paths = cast(
+            list[Path],
+            make(
+                cast(Any, model),
+                samples=samples,
+                params=params,
+                seed=seed,
+                device=device,
+                out=out,
+                generation=generation,
+                resume=resume,
+                progress=report,
+                resolution=resolution,
+                t=None if times is None else parse_times(times),
+                frames=frames,
+                horizon=horizon,
+                batch=batch,
+                store_stride=store_stride,
+                **initial,
+            ),
         )
     for path in paths if first else ():
         typer.echo(f"{path}: {samples} trajectories, {spell_bytes(path.stat().st_size)}")

@@ -138,7 +138,7 @@ def _summarise(run: Run, config: Config, test: list[Path]) -> None:
 
     from vcnef.cli._tables import count_weights
 
-    surrogate, folder, named = run.surrogate, run.folder, quote(str(run.folder))
+    surrogate, folder, named = run.surrogate, Path(run.folder or "."), quote(str(run.folder))
     weights = count_weights(surrogate.model)
     typer.echo(f"{config.model.name} of {weights} weights, trained on {surrogate.provenance['train']}")
     if "window" in surrogate.provenance:

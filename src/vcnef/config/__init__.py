@@ -117,13 +117,17 @@ class Config(Section):
         return Queries(window=window.frames, pushes=self.data.pushes, chain=self.data.chain, history=history)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
+        """Return the symmetries of training, a shift by the cells of the files before all others."""
         found = self.data.read_symmetries()
         if not self._shifts_finely():
             return found
-        first = next(place for place, each in enumerate(found) if isinstance(each, Shift))
-        finely = replace(found[first], stride=found[first].stride * self.data.space_stride)
-        # It thins the grid, so it comes before all that work on a thinned one.
-        return (finely, *found[:first], *found[first + 1 :])
+        others = list(found)
+        for each in found:
+            if isinstance(each, Shift):
+                others.remove(each)
+                # It thins the grid, so it comes before all that work on a thinned one.
+                return (replace(each, stride=each.stride * self.data.space_stride), *others)
+        return found
 
     def thinning(self) -> int:
         """Return how many points of the data that are read make one of a batch, along each axis."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from math import inf
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
@@ -128,8 +128,13 @@ class DataSection(Section):
         for name, value in given.items():
             if value is not True and not isinstance(value, Mapping):
                 raise ValueError(f"data.symmetries has {value!r} for {name!r}; expected true, or options by name.")
-        entries = [name if value is True else {name: value} for name, value in given.items()]
-        return tuple(replace(read_symmetry(each), vouched=True) for each in entries)
+        symmetries: list[Symmetry] = []
+        for name, value in given.items():
+            entry = name
+            if value is not True:
+                entry = {name: value}
+            symmetries.append(replace(cast(Any, read_symmetry(entry)), vouched=True))
+        return tuple(symmetries)
 
     @model_validator(mode="after")
     def _consistent(self) -> DataSection:
@@ -176,13 +181,17 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 
 def read_symmetry(entry: Any) -> Symmetry:
     """Return the symmetry of a name, or of {name: {option: value}}."""
-    name, options = next(iter(entry.items())) if isinstance(entry, Mapping) and len(entry) == 1 else (entry, None)
+    name, options = entry, None
+    if isinstance(entry, Mapping) and len(entry) == 1:
+        name, options = next(iter(entry.items()))
     if not isinstance(name, str) or name not in SYMMETRIES:
         raise ValueError(f"data.symmetries has {entry!r}. {suggestion(str(name), SYMMETRIES)}")
     kind, options = SYMMETRIES[name], options or {}
     keys = [field.name for field in fields(kind) if field.name != "vouched"]
     check_keys(f"The symmetry {name}", options, keys, "option")
-    if missing := [key for key in keys if key not in options and not hasattr(kind, key)]:
+    missing = [key for key in keys if key not in options and not hasattr(kind, key)]
+    if missing:
         raise ValueError(f"The symmetry {name} lacks {missing[0]}; write [{{{name}: {{{missing[0]}: value}}}}].")
     hints = get_type_hints(kind)
-    return kind(**{key: typed(f"{name}.{key}", hints[key], value) for key, value in options.items()})
+    values = {key: typed(f"{name}.{key}", hints[key], value) for key, value in options.items()}
+    return cast(Symmetry, kind(**values))

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ MOST_ROWS = 500_000
 
 def write_npz(problem: Problem, predicted: Answer, solved: Answer | None) -> bytes:
     """`t`, `x` (and `y`, `z`), each parameter, and `surrogate` and `solver` as [t, x(, y, z), channel]."""
-    arrays = {"t": predicted.question.t.numpy(), "channels": np.array(problem.channels)}
+    arrays: dict[str, Any] = {"t": predicted.question.t.numpy(), "channels": np.array(problem.channels)}
     arrays |= {name: line.numpy() for name, line in zip(SPACE, axes(predicted.question.grid), strict=False)}
     arrays |= {name: predicted.question.params[0, row].numpy() for row, name in enumerate(problem.parameters)}
     arrays["surrogate"] = predicted.u[0].numpy()
@@ -35,15 +36,18 @@ def write_csv(problem: Problem, predicted: Answer, solved: Answer | None) -> byt
     points = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, len(lines))
     if len(points) > MOST_ROWS:
         raise ValueError(f"The table would have {len(points)} rows, more than {MOST_ROWS}. Download the .npz instead.")
-    sources = {"surrogate": predicted} | ({"solver": solved} if solved is not None else {})
+    sources = {"surrogate": predicted}
+    if solved is not None:
+        sources["solver"] = solved
     columns = [each.u[0].numpy().reshape(len(points), -1) for each in sources.values()]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(
-        ["t", *SPACE[: problem.ndim], *(f"{channel} {name}" for name in sources for channel in problem.channels)]
-    )
-    rows = np.concatenate([points, *columns], axis=1)
-    table.writerows([f"{value:.7g}" for value in row] for row in rows)
+    titles = ["t", *SPACE[: problem.ndim]]
+    for name in sources:
+        titles += [f"{channel} {name}" for channel in problem.channels]
+    table.writerow(titles)
+    for row in np.concatenate([points, *columns], axis=1):
+        table.writerow([f"{value:.7g}" for value in row])
     return text.getvalue().encode()
 
 

@@ -68,19 +68,25 @@ class ExplorerServer(ThreadingHTTPServer):
         self.workbench, self.answering = workbench, Answering()
         address = host.lower().strip("[]")
         self.hosts = LOCAL | {name.lower().strip("[]") for name in (address, *allow)} - EVERYWHERE
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.address_family = socket.AF_INET
+        if ":" in host:
+            self.address_family = socket.AF_INET6
         try:
             super().__init__((address, port), _Handler)
         except (OSError, OverflowError) as error:
             reason = str(error).rstrip(".")
             raise OSError(f"Cannot serve at {host}:{port}: {reason}. Choose another --port or --host.") from None
-        named = "localhost" if address in EVERYWHERE else address
-        self.url = f"http://{f'[{named}]' if ':' in named else named}:{self.server_address[1]}/"
+        named = address
+        if address in EVERYWHERE:
+            named = "localhost"
+        elif ":" in address:
+            named = f"[{address}]"
+        self.url = f"http://{named}:{self.server_address[1]}/"
 
     def server_bind(self) -> None:
         # Not HTTPServer's, which asks the network for this machine's name.
         TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Pass over pages that were closed, which is no failure of the server."""

@@ -72,17 +72,21 @@ class Workbench:
 
     def solve(self, ask: Ask) -> Answer:
         """Return the classical solution."""
-        if self.equations[ask.model] is None:
+        known = self.equations[ask.model]
+        if known is None:
             raise ValueError(f"There is no solver for {self.surrogates[ask.model].problem.name} here.")
         with self._solving.take(ask.page):
-            if (solved := self._solutions.get(ask.key())) is None:
-                solved = self._solve(ask)
+            solved = self._solutions.get(ask.key())
+            if solved is None:
+                solved = self._solve(ask, known)
                 self._solutions.put(ask.key(), solved)
         return solved
 
     def errors(self, ask: Ask) -> dict[str, list]:
-        """nRMSE of the prediction against the solution: by time and channel, and by channel for all later times."""
+        """Return the prediction's nRMSE against the solution: by time and channel, and by channel for later times."""
         predicted, solved = self.shown(ask)
+        if solved is None:
+            raise ValueError("The solver's answer to this question is not kept any more. Run the solver again.")
         by_time, later = nrmse_table(predicted.u, solved.u, 0), nrmse_table(predicted.u, solved.u, 1)
         return {"by_time": by_time.mean("t c").tolist(), "mean": later.mean("c").tolist()}
 
@@ -110,7 +114,8 @@ class Workbench:
         return read_question(surrogate.problem, u0, t, dict(ask.params), grid, earlier=surrogate.earlier)
 
     def _predicted(self, ask: Ask) -> Answer:
-        if (found := self._predictions.get(ask.key())) is not None:
+        found = self._predictions.get(ask.key())
+        if found is not None:
             return found
         surrogate, question = self.surrogates[ask.model], self._question(ask)
         said = surrogate.check(question)
@@ -125,8 +130,8 @@ class Workbench:
         self._predictions.put(ask.key(), answer)
         return answer
 
-    def _solve(self, ask: Ask) -> Answer:
-        surrogate, known, question = self.surrogates[ask.model], self.equations[ask.model], self._question(ask)
+    def _solve(self, ask: Ask, known: Equation) -> Answer:
+        surrogate, question = self.surrogates[ask.model], self._question(ask)
         problem = surrogate.problem
         for channel in ("density", "pressure"):
             if channel in problem.channels and question.u0[..., problem.channels.index(channel)].min() <= 0:
@@ -149,7 +154,9 @@ class Workbench:
         begun = time.perf_counter()
         u = run(question.t)
         seconds = time.perf_counter() - begun
-        said = () if u.isfinite().all() else ("The solver's run blew up; what is not finite is not shown.",)
+        said: tuple[str, ...] = ()
+        if not u.isfinite().all():
+            said = ("The solver's run blew up; what is not finite is not shown.",)
         return Answer(question, u, seconds, said)
 
 
@@ -164,11 +171,14 @@ def find_equation(surrogate: Surrogate) -> Equation | None:
     if "mach" in known.initial_options and isinstance(noted.get("mach"), int | float):
         known = replace(known, initial_options={**known.initial_options, "mach": noted["mach"]})
     fits = problem.channels == known.problem.channels and set(problem.parameters) <= set(known.defaults)
-    return known if fits and known.solvable and known.sampler is not None else None
+    if fits and known.solvable and known.sampler is not None:
+        return known
+    return None
 
 
 def _check_explorable(name: str, surrogate: Surrogate) -> None:
-    if instance := surrogate.provenance.get("instance"):
+    instance = surrogate.provenance.get("instance")
+    if instance:
         raise ValueError(
             f"{name} is a {surrogate.name} of one initial state, trajectory {instance['number']} of its training data, "
             "and would refuse the states that a page asks about. Serve a model of many states, e.g. a vcnef; this one "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import ceil, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -13,18 +13,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.checks import check_at_least, check_lengths
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.interface import TrajectoryModel, with_samples
 from vcnef.models.rollout import pick_frames, refuse_past
 
-MEMORY = 100
+BATCHES_REMEMBERED = 100
 """Batches that the statistics of the codes look back on."""
 
-CODE = 4
+FIELDS_PER_CODE = 4
 """So many fields take the memory of finding one code, for which the gradient keeps something of every layer."""
 
 
-def integrator() -> Callable[..., Tensor]:
-    """torchdiffeq's; it is asked for before training, which would come to it only when the first epochs are over."""
+def integrator() -> Callable[..., Any]:
+    """Return torchdiffeq's integrator; asking before training says at once where it is not installed."""
     try:
         from torchdiffeq import odeint
     except ImportError:
@@ -44,12 +44,15 @@ class Siren(nn.Module):
     def __init__(self, ndim: int, channels: int, *, latent: int, width: int, depth: int, w0: float) -> None:
         super().__init__()
         self.w0 = w0
-        sides = [ndim, *[width] * (depth - 1)]
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise([*sides, channels]))
+        sides = [ndim, *[width] * (depth - 1), channels]
+        layers = [nn.Linear(inputs, outputs) for inputs, outputs in pairwise(sides)]
+        self.layers = nn.ModuleList(layers)
         self.shifts = nn.Linear(latent, width * (depth - 1))
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(layers):
             # So that every layer sees the whole of the sine: the first through x itself, the others through w₀.
-            bound = sqrt(6 / width) / w0 if number else 1 / ndim
+            bound = 1 / ndim
+            if number:
+                bound = sqrt(6 / width) / w0
             nn.init.uniform_(layer.weight, -bound, bound)
             nn.init.uniform_(layer.bias, -bound, bound)
 
@@ -77,8 +80,17 @@ class Dynamics(nn.Sequential):
 
     def __init__(self, latent: int, params: int, *, width: int, depth: int) -> None:
         sides = [latent + params, *[width] * depth]
-        hidden = [part for pair in pairwise(sides) for part in (nn.Linear(*pair), Swish())]
+        hidden: list[nn.Module] = []
+        for inputs, outputs in pairwise(sides):
+            hidden += [nn.Linear(inputs, outputs), Swish()]
         super().__init__(*hidden, nn.Linear(sides[-1], latent))
+
+
+def outside_inference(tensor: Tensor) -> Tensor:
+    """Return a tensor that may have gradients: one that inference mode has made may not, but its copy may."""
+    if tensor.is_inference():
+        return tensor.clone()
+    return tensor
 
 
 class Start(NamedTuple):
@@ -103,6 +115,10 @@ class Coral(TrajectoryModel):
 
     independent_times = False
     scattered = True
+    lengths: Tensor
+    mean: Tensor
+    std: Tensor
+    seen: Tensor
 
     def __init__(
         self,
@@ -129,7 +145,7 @@ class Coral(TrajectoryModel):
         self.register_buffer("seen", torch.zeros((), dtype=torch.long))
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
-        per_sample = grid if grid.ndim == u0.ndim else grid.unsqueeze(0)
+        per_sample = with_samples(grid, u0)
         return Start(self.standardise(self.find_codes(u0, per_sample)), per_sample, params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
@@ -137,7 +153,7 @@ class Coral(TrajectoryModel):
 
     def times_in_flight(self, times: int) -> int:
         """Return as many times as take the memory of the code that they begin with."""
-        return min(times, CODE)
+        return min(times, FIELDS_PER_CODE)
 
     def query_in_parts(
         self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"], times: int
@@ -149,7 +165,9 @@ class Coral(TrajectoryModel):
         """Return the codes at any times, as the SIREN takes them."""
         refuse_past(t)
         position = t * self.steps
-        last = max(ceil(float(position.detach().max())), 1) if t.numel() else 1
+        last = 1
+        if t.numel():
+            last = max(ceil(float(position.detach().max())), last)
         path = self.integrate(latent.code, last, latent.params)
         before = position.detach().floor().long().clamp(max=last - 1)
         code = self._between(path, self._slope(path, latent.params), before, (position - before)[..., None])
@@ -165,15 +183,18 @@ class Coral(TrajectoryModel):
         differentiable = torch.is_grad_enabled() and (self.training or u.requires_grad or grid.requires_grad)
         # Inference mode has no gradients to switch on, and its tensors have none outside it.
         with torch.inference_mode(False), torch.enable_grad():
-            u, grid = (each.clone() if each.is_inference() else each for each in (u, grid))
+            u, grid = outside_inference(u), outside_inference(grid)
             code = u.new_zeros(len(u), len(self.mean), requires_grad=True)
             for _ in range(self.inner_steps):
                 # A sum over frames: none of them feels how many others there are.
                 error = (self.decode(code[:, None], grid)[:, 0] - u).square().flatten(1).mean(dim=1).sum()
                 (slope,) = torch.autograd.grad(error, code, create_graph=differentiable)
                 code = code - self.inner_rate * slope
-                code = code if differentiable else code.detach().requires_grad_()
-        return code if differentiable else code.detach()
+                if not differentiable:
+                    code = code.detach().requires_grad_()
+        if not differentiable:
+            code = code.detach()
+        return code
 
     def decode(self, code: Float[Tensor, "b t d"], grid: Float[Tensor, "_ *x D"]) -> Float[Tensor, "b t *x c"]:
         """Return the fields of codes, at any points."""
@@ -183,7 +204,7 @@ class Coral(TrajectoryModel):
     def integrate(
         self, code: Float[Tensor, "b d"], steps: int, params: Float[Tensor, "b p"] | None
     ) -> Float[Tensor, "b k d"]:
-        """Standardised codes at whole frames, the given one first."""
+        """Return standardised codes at whole frames, the given one first."""
         odeint = integrator()
         clock = torch.arange(steps + 1, device=code.device, dtype=code.dtype)
         path = odeint(lambda _, now: self._slope(now[:, None], params)[:, 0], code, clock, method="rk4")
@@ -196,7 +217,7 @@ class Coral(TrajectoryModel):
     def note_codes(self, code: Float[Tensor, "n d"]) -> None:
         """Let mean and standard deviation follow the codes of recent batches."""
         self.seen += 1
-        share = (1 / self.seen).clamp(min=1 / MEMORY).to(code)
+        share = (1 / self.seen).clamp(min=1 / BATCHES_REMEMBERED).to(code)
         self.mean.lerp_(code.mean(dim=0), share)
         # A dimension that no frame uses is left as it is.
         self.std.lerp_(code.std(dim=0, correction=0).clamp(min=1e-6), share)
@@ -207,7 +228,7 @@ class Coral(TrajectoryModel):
         return self.dynamics(torch.cat([code, params[:, None].expand(*code.shape[:2], -1)], dim=-1))
 
     def _between(self, path: Tensor, slope: Tensor, before: Tensor, share: Tensor) -> Float[Tensor, "b t d"]:
-        """Hermite's cubic on the step from frame `before`, at a share of it."""
+        """Return Hermite's cubic on the step from frame `before`, at a share of it."""
         first, last = pick_frames(path, before), pick_frames(path, before + 1)
         rise, fall = pick_frames(slope, before), pick_frames(slope, before + 1)
         rest = 1 - share

@@ -45,4 +45,5 @@ def time_derivative(
     check_shapes(model, u0, grid, t, params)
     latent = model.encode(u0, grid, params)
     with DifferentiableTwice():
-        return torch.func.jvp(lambda s: model.query(latent, s), (t,), (torch.ones_like(t),))
+        u, u_t = torch.func.jvp(lambda s: model.query(latent, s), (t,), (torch.ones_like(t),))[:2]
+    return u, u_t

@@ -72,7 +72,9 @@ class FNO(Stepper):
                 field = F.gelu(field)
         inside = tuple(slice(side) for side in sides)
         answer = self.project(field[(..., *inside)].movedim(1, -1))
-        return u + answer if self.residual else answer
+        if self.residual:
+            return u + answer
+        return answer
 
 
 def fno(
@@ -103,7 +105,9 @@ def fno(
     given = {"width": width, "modes": modes}
     sizes = SIZES[ndim] | {name: size for name, size in given.items() if size is not None} | {"depth": depth}
     check_at_least(1, **sizes)
-    zeros = _padding(per_axis(periodic, ndim)) if padding else (0,) * ndim
+    zeros = (0,) * ndim
+    if padding:
+        zeros = _padding(per_axis(periodic, ndim))
     return Rollout(FNO(ndim, channels, params, **sizes, padding=zeros, residual=residual), steps)
 
 

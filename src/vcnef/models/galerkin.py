@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -9,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.checks import check_at_least
-from vcnef.models.interface import Stepper
+from vcnef.models.interface import Stepper, with_samples
 from vcnef.models.rollout import Rollout
 from vcnef.nn.layers import CONV, FeedForward, check_heads, join_inputs
 from vcnef.nn.norms import layer_norm
@@ -65,7 +67,7 @@ class GalerkinTransformer(Stepper):
         grid: Float[Tensor, "*x D"] | Float[Tensor, "_ *x D"],
         params: Float[Tensor, "b p"] | None = None,
     ) -> Float[Tensor, "b *x c"]:
-        fine = grid if grid.ndim == u.ndim else grid.unsqueeze(0)
+        fine = with_samples(grid, u)
         # No coordinates among these inputs.
         field = self.embed(join_inputs(u, fine[..., :0], params))
         sides = field.shape[1:-1]
@@ -73,7 +75,9 @@ class GalerkinTransformer(Stepper):
         for layer in self.layers:
             tokens = layer(tokens, points)
         attended = tokens.unflatten(1, sides)
-        return self.decode(attended if self.grow is None else self.grow(attended, fine))
+        if self.grow is not None:
+            attended = self.grow(attended, fine)
+        return self.decode(attended)
 
 
 class GalerkinAttention(nn.Module):
@@ -99,16 +103,16 @@ class GalerkinAttention(nn.Module):
         self.out = nn.Linear(width + heads * ndim, width)
 
     def forward(self, tokens: Float[Tensor, "b s d"], points: Float[Tensor, "_ s D"]) -> Float[Tensor, "b s d"]:
-        queries, keys, values = (
-            rearrange(project(tokens), "b s (h e) -> b h s e", h=self.heads)
-            for project in (self.query, self.key, self.value)
-        )
+        queries, keys, values = map(self._by_head, (self.query(tokens), self.key(tokens), self.value(tokens)))
         normed = layer_norm(torch.stack((keys, values), dim=1), keys.shape[-1:], eps=self.epsilon)
         normed_keys, normed_values = (normed * self.gain + self.shift).unbind(dim=1)
         placed = points[:, None].expand(*queries.shape[:-1], -1)
         q, k, v = (torch.cat((placed, each), dim=-1) for each in (queries, normed_keys, normed_values))
         mixed = q @ (k.mT @ v / tokens.shape[1])
         return self.out(rearrange(mixed, "b h s e -> b s (h e)"))
+
+    def _by_head(self, features: Float[Tensor, "b s d"]) -> Float[Tensor, "b h s e"]:
+        return rearrange(features, "b s (h e) -> b h s e", h=self.heads)
 
 
 class Layer(nn.Module):
@@ -229,16 +233,24 @@ def galerkin(
     check_at_least(1, **{name: size for name, size in sizes.items() if name != "coarse"})
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
-    width, coarse, inner, inputs = sizes["width"], sizes["coarse"], sizes["spectral_width"], channels + params
-    if coarse and width < 3:
-        raise ValueError(f"width is {width} where half of the points attend; expected at least 3, for as many parts.")
-    layers = [Layer(ndim, width, sizes["heads"], sizes["hidden"], dropout) for _ in range(sizes["depth"])]
-    widths = [inner if coarse else width] + [inner] * (sizes["spectral_depth"] - 1)
+    tokens, inner, inputs = sizes["width"], sizes["spectral_width"], channels + params
+    if sizes["coarse"] and tokens < 3:
+        raise ValueError(f"width is {tokens} where half of the points attend; expected at least 3, for as many parts.")
+    layers = [Layer(ndim, tokens, sizes["heads"], sizes["hidden"], dropout) for _ in range(sizes["depth"])]
+    widths = [inner] * sizes["spectral_depth"]
+    if not sizes["coarse"]:
+        widths[0] = tokens
     spectral = [SpectralLayer(ndim, each, sizes["modes"], inner) for each in widths]
+    embed, grow = nn.Linear, None
+    if sizes["coarse"]:
+        embed = partial(Shrink, ndim)
+    embedding = embed(inputs, tokens)
+    if sizes["coarse"]:
+        grow = Grow(ndim, tokens, inner)
     stepper = GalerkinTransformer(
-        Shrink(ndim, inputs, width) if coarse else nn.Linear(inputs, width),
+        embedding,
         nn.ModuleList(layers),
-        Grow(ndim, width, inner) if coarse else None,
+        grow,
         nn.Sequential(*spectral, FeedForward(inner, HEAD[ndim] * inner, nn.SiLU, channels)),
         ndim=ndim,
         channels=channels,

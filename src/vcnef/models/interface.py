@@ -63,12 +63,17 @@ class TrajectoryModel(nn.Module):
 
     def times_in_flight(self, times: int) -> int:
         """Return how many of so many times are computed together, at the least."""
-        return 1 if self.independent_times else times
+        if self.independent_times:
+            return 1
+        return times
 
     def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
-        """`query` of so many times after so many; of all at once where each has to pass the earlier ones."""
-        parts = t.split(times, dim=-1) if self.independent_times else (t,)
-        return (self.query(latent, part) for part in parts)
+        """Yield the answers at so many times after so many, or at all where each has to pass the earlier ones."""
+        parts = (t,)
+        if self.independent_times:
+            parts = t.split(times, dim=-1)
+        for part in parts:
+            yield self.query(latent, part)
 
 
 class Stepper(nn.Module):
@@ -102,9 +107,22 @@ class Stepper(nn.Module):
         params: Float[Tensor, "b p"] | None,
         t: Float[Tensor, " b"],
     ) -> Float[Tensor, "b k *x c"]:
-        """Return the next `frames` frames after time `t`. A stepper that gives several at once, or needs the time,
-        has its own."""
+        """Return the next `frames` frames after time `t`, for steppers that give several at once or need the time."""
         return self(u, grid, params).unsqueeze(1)
+
+
+def with_samples(grid: Tensor, u0: Tensor) -> Float[Tensor, "_ *x D"]:
+    """Return a grid with an axis of samples, of size one where all samples share it."""
+    if grid.ndim == u0.ndim:
+        return grid
+    return grid.unsqueeze(0)
+
+
+def times_with_samples(t: Tensor) -> Float[Tensor, "_ t"]:
+    """Return times with an axis of samples, of size one where all samples share them."""
+    if t.ndim == 2:
+        return t
+    return t.unsqueeze(0)
 
 
 def number_of_weights(model: nn.Module) -> int:
@@ -127,7 +145,9 @@ def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, pa
             )
     inputs = model.channels * model.history
     if u0.ndim < 3 or u0.shape[-1] != inputs:
-        frames = f" of {model.history} frames" if model.history > 1 else ""
+        frames = ""
+        if model.history > 1:
+            frames = f" of {model.history} frames"
         raise ValueError(
             f"{name} expects u0 of shape (batch, *space, {inputs}), got {tuple(u0.shape)}. "
             f"The last axis holds the channels{frames}."
@@ -149,7 +169,9 @@ def check_shapes(model: TrajectoryModel, u0: Tensor, grid: Tensor, t: Tensor, pa
             "Wrap a single time in a list."
         )
     if model.params and (params is None or tuple(params.shape) != (batch, model.params)):
-        got = "none" if params is None else tuple(params.shape)
+        got: object = "none"
+        if params is not None:
+            got = tuple(params.shape)
         raise ValueError(
             f"{name} expects PDE parameters of shape ({batch}, {model.params}), got {got}. "
             f"It was built with params={model.params}."
@@ -167,7 +189,8 @@ def check_finite(**tensors: Tensor | None) -> None:
     if all_finite(*given.values()):
         return
     for name, values in given.items():
-        if bad := int((~values.isfinite()).sum()):
+        bad = int((~values.isfinite()).sum())
+        if bad:
             raise ValueError(
                 f"{name} has {bad} non-finite values among {values.numel()}; expected finite numbers. "
                 "Remove or repair those samples first."
@@ -175,5 +198,8 @@ def check_finite(**tensors: Tensor | None) -> None:
 
 
 def all_finite(*tensors: Tensor) -> bool:
-    """Asked of the device once, in few operations: x − x is 0, or NaN, which is as good as true."""
+    """Return whether no tensor has a value that is not finite; the device is asked once.
+
+    x − x is 0, or NaN, which is as good as true.
+    """
     return not bool(torch.stack([(each - each).any() for each in tensors]).any())

@@ -25,7 +25,9 @@ def gather(nodes: Float[Tensor, "b s d"]) -> Float[Tensor, "j b s d"]:
 
 def normalise(nodes: Float[Tensor, "b s d"]) -> Float[Tensor, "b s d"]:
     """Return each feature with mean 0 and variance 1 over the nodes of its sample, in single precision at least."""
-    exact = nodes if nodes.dtype == torch.float64 else nodes.float()
+    exact = nodes
+    if nodes.dtype != torch.float64:
+        exact = nodes.float()
     return instance_norm(exact.mT).mT
 
 
@@ -82,6 +84,7 @@ class MPPDE(Stepper):
         absolute: bool,
     ) -> None:
         super().__init__()
+        self.offsets: Tensor
         self.ndim, self.channels, self.params, self.frames = 1, channels, params, bundle
         self.steps, self.periodic, self.absolute = steps, periodic, absolute
         self.encoder = nn.Sequential(
@@ -113,7 +116,9 @@ class MPPDE(Stepper):
         batch, points = u.shape[:2]
         physical = grid.expand(batch, points, 1)
         x = physical / ((physical[:, -1:] - physical[:, :1]) * (points / (points - 1)))
-        conditions = t[:, None] if params is None else torch.cat([t[:, None], params], dim=-1)
+        conditions = t[:, None]
+        if params is not None:
+            conditions = torch.cat([conditions, params], dim=-1)
         theta = conditions[:, None].expand(-1, points, -1)
         nodes = self.encoder(torch.cat([u, x, theta] if self.absolute else [u, theta], dim=-1))
 

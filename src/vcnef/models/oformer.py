@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import pi
 
 import torch
@@ -75,7 +76,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, tokens: Float[Tensor, "b s d"], angles: Float[Tensor, "*_ s f"]) -> Float[Tensor, "b s d"]:
         normed = self.norms[0](tokens)
-        normed = self.norms[1](normed + attend(*self.project(normed).chunk(3, dim=-1), angles))
+        queries, keys, values = self.project(normed).chunk(3, dim=-1)
+        normed = self.norms[1](normed + attend(queries, keys, values, angles))
         return normed + self.feed_forward(normed)
 
 
@@ -94,11 +96,11 @@ class CrossAttention(nn.Module):
     def forward(
         self, points: Float[Tensor, "*_ s d"], tokens: Float[Tensor, "b s d"], angles: Float[Tensor, "*_ s f"]
     ) -> Float[Tensor, "b s d"]:
-        keys_values = self.key_value(tokens).chunk(2, dim=-1)
-        by_head = (
-            rearrange(each, "... s (h e) -> ... h s e", h=self.heads) for each in (self.query(points), *keys_values)
-        )
-        return self.out(rearrange(attend(*by_head, angles.unsqueeze(-3)), "b h s e -> b s (h e)"))
+        keys, values = self.key_value(tokens).chunk(2, dim=-1)
+        queries = self.query(points)
+        by_head = partial(rearrange, pattern="... s (h e) -> ... h s e", h=self.heads)
+        answers = attend(by_head(queries), by_head(keys), by_head(values), angles.unsqueeze(-3))
+        return self.out(rearrange(answers, "b h s e -> b s (h e)"))
 
 
 class Propagator(nn.Sequential):
@@ -126,6 +128,8 @@ class OFormer(Stepper):
     """
 
     uneven = True
+    frequencies: Tensor
+    turns: Tensor
 
     def __init__(
         self,

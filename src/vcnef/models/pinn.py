@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.checks import check_at_least, check_lengths
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.interface import TrajectoryModel, times_with_samples, with_samples
 from vcnef.periodicity import Periodic, per_axis
 
 
@@ -52,9 +52,12 @@ class PINN(TrajectoryModel):
         closes = per_axis(periodic, ndim)
         self.closed = [axis for axis in range(ndim) if closes[axis]]
         self.ending = [axis for axis in range(ndim) if not closes[axis]]
+        self.lengths: Tensor
         self.register_buffer("lengths", torch.tensor(lengths), persistent=False)
         sides = [1 + len(self.ending) + 2 * len(self.closed), *[width] * depth]
-        hidden = [part for pair in pairwise(sides) for part in (nn.Linear(*pair), nn.Tanh())]
+        hidden: list[nn.Module] = []
+        for before, after in pairwise(sides):
+            hidden += [nn.Linear(before, after), nn.Tanh()]
         self.network = nn.Sequential(*hidden, nn.Linear(width, channels))
         for part in self.network:
             if isinstance(part, nn.Linear):
@@ -62,11 +65,11 @@ class PINN(TrajectoryModel):
                 nn.init.zeros_(part.bias)
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Points:
-        return Points(grid if grid.ndim == u0.ndim else grid.unsqueeze(0), len(u0))
+        return Points(with_samples(grid, u0), len(u0))
 
     def query(self, latent: Points, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         space = self._features(latent.grid).unsqueeze(1)
-        times = (t if t.ndim == 2 else t.unsqueeze(0)).view(-1, t.shape[-1], *[1] * (space.ndim - 2))
+        times = times_with_samples(t).view(-1, t.shape[-1], *[1] * (space.ndim - 2))
         shape = max(len(space), len(times)), t.shape[-1], *space.shape[2:-1]
         # All of it is what is asked and answered: differences of rounded values are no derivatives.
         with torch.autocast(space.device.type, enabled=False):

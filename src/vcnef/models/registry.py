@@ -33,7 +33,10 @@ MODELS: dict[str, Callable[..., TrajectoryModel]] = {
 
 def list_models() -> dict[str, str]:
     """Return the models that `build` knows, one line each."""
-    return {name: inspect.getdoc(builder).split("\n")[0] for name, builder in MODELS.items()}
+    lines = {}
+    for name, builder in MODELS.items():
+        lines[name] = (inspect.getdoc(builder) or "").partition("\n")[0]
+    return lines
 
 
 def option_names(name: str) -> list[str]:

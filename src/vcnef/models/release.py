@@ -77,7 +77,9 @@ def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads
     _check_complete(state, SIZES_FROM[pointwise])
     embedding, norm, bias, *coordinates = (state[name] for name in SIZES_FROM[pointwise])
     # Coordinates have a column for time too; a convolution has two axes beside those of space.
-    told = coordinates[0].shape[1] - 1 if pointwise else embedding.ndim - 2
+    told, patches = embedding.ndim - 2, (4, 16)
+    if pointwise:
+        told, patches = coordinates[0].shape[1] - 1, ()
     if told != ndim:
         raise ValueError(f"The checkpoint is of a {told}D model, not {ndim}D. Pass ndim to match.")
     channels = len(bias)
@@ -90,7 +92,7 @@ def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads
         heads=heads,
         depth=depth,
         modulations=_count(theirs, r"vcnef\.layers\.(\d+)\."),
-        patches=() if pointwise else (4, 16),
+        patches=patches,
     )
     _check_complete(state, model.state_dict())
     model.load_state_dict(state)
@@ -100,7 +102,9 @@ def from_release(checkpoint: Mapping[str, Any] | str | Path, *, ndim: int, heads
 def _state_dict(checkpoint: Mapping[str, Any] | str | Path) -> dict[str, Tensor]:
     if not isinstance(checkpoint, Mapping):
         checkpoint = _load(Path(checkpoint))
-    weights = checkpoint.get("model_state_dict", checkpoint) if isinstance(checkpoint, Mapping) else None
+    weights = None
+    if isinstance(checkpoint, Mapping):
+        weights = checkpoint.get("model_state_dict", checkpoint)
     if not (isinstance(weights, Mapping) and weights and all(isinstance(each, Tensor) for each in weights.values())):
         raise ValueError(
             "The checkpoint is no state dict and has none under 'model_state_dict'. Pass the state dict of a model of "
@@ -111,7 +115,8 @@ def _state_dict(checkpoint: Mapping[str, Any] | str | Path) -> dict[str, Tensor]
 
 
 def _check_complete(state: Mapping[str, Tensor], expected: Iterable[str]) -> None:
-    if missing := sorted(set(expected) - set(state)):
+    missing = sorted(set(expected) - set(state))
+    if missing:
         raise ValueError(f"The checkpoint lacks {', '.join(missing)} (our names). Pass a whole state dict.")
 
 
@@ -138,4 +143,6 @@ def _rename(name: str, places: Mapping[str, str]) -> str:
 
 
 def _count(state: Mapping[str, Tensor], pattern: str) -> int:
-    return 1 + max((int(match[1]) for name in state if (match := re.match(pattern, name))), default=-1)
+    """Return how many layers there are, from their numbers in the names of weights."""
+    matches = filter(None, (re.match(pattern, name) for name in state))
+    return 1 + max((int(match[1]) for match in matches), default=-1)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from vcnef.models.interface import TrajectoryModel
+from vcnef.models.interface import TrajectoryModel, times_with_samples, with_samples
 from vcnef.suggest import suggestion
 
 THEIR_NAME = "vcnef"
@@ -46,10 +46,10 @@ class Release(TrajectoryModel):
         self.ndim, self.channels, self.params = ndim, channels, params
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
-        return Start(u0, grid if grid.ndim == u0.ndim else grid.expand(len(u0), *grid.shape), params)
+        return Start(u0, with_samples(grid, u0).expand(len(u0), *u0.shape[1:-1], -1), params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
-        times = t if t.ndim == 2 else t.expand(len(latent.u0), -1)
+        times = times_with_samples(t).expand(len(latent.u0), -1)
         # They have time behind space: b *x t c.
         return self.network(latent.u0, latent.grid, latent.params, times).movedim(-2, 1)
 
@@ -136,6 +136,8 @@ class _Loader(SourceFileLoader):
         """Always from the source: what is compiled so must not lie in their cache."""
         tree = ast.parse(self.get_data(self.path), self.path)
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and not node.level and node.module.split(".")[0] == THEIR_NAME:
+            if not isinstance(node, ast.ImportFrom) or node.level or node.module is None:
+                continue
+            if node.module.split(".")[0] == THEIR_NAME:
                 node.module = self.alias + node.module.removeprefix(THEIR_NAME)
         return compile(tree, self.path, "exec", dont_inherit=True)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.models.interface import Stepper, TrajectoryModel
+from vcnef.models.interface import Stepper, TrajectoryModel, with_samples
 
 
 class Start(NamedTuple):
@@ -45,12 +45,11 @@ class Rollout(TrajectoryModel):
         return self.stepper.frames
 
     def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
-        return Start(u0, grid if grid.ndim == u0.ndim else grid.unsqueeze(0), params)
+        return Start(u0, with_samples(grid, u0), params)
 
     def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         frames = self._frames(t)
-        last = int(frames.max()) if frames.numel() else 0
-        return pick_frames(self.unroll(latent, last), frames.to(t.device))
+        return pick_frames(self.unroll(latent, last_frame(frames)), frames.to(t.device))
 
     def unroll(self, start: Start, count: int) -> Float[Tensor, "b k *x c"]:
         """Return the initial frame and the next `count`."""
@@ -80,11 +79,21 @@ class Rollout(TrajectoryModel):
 
 def refuse_past(t: Tensor) -> None:
     """Refuse times before the first frame; an index below 0 would be one of the last."""
-    if t.numel() and (earliest := float(t.detach().min())) < 0:
+    if not t.numel():
+        return
+    earliest = float(t.detach().min())
+    if earliest < 0:
         raise ValueError(
             f"Time {earliest:.6g} of the horizon is before the initial state, from which this model goes forward. "
             "Ask at times of 0 or more."
         )
+
+
+def last_frame(frames: Tensor) -> int:
+    """Return the largest of the numbers of frames, or 0 where there is none."""
+    if not frames.numel():
+        return 0
+    return int(frames.max())
 
 
 def pick_frames(trajectory: Float[Tensor, "b k *x c"], frames: Tensor) -> Float[Tensor, "b t *x c"]:
@@ -120,7 +129,7 @@ class TimeInterpolated(TrajectoryModel):
         position = self._position(t)
         # Both are the frame itself where there is one: a later one, which may not be finite, has no part in it.
         before, after = position.floor().long(), position.ceil().long()
-        frames = self.model.unroll(latent, int(after.max()) if t.numel() else 0)
+        frames = self.model.unroll(latent, last_frame(after))
         share = (position - before).to(frames.dtype).view(*t.shape, *[1] * (latent.u0.ndim - 1))
         return torch.lerp(pick_frames(frames, before), pick_frames(frames, after), share)
 

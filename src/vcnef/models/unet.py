@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, starmap
 from math import gcd
 from operator import mul
+from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -63,15 +64,15 @@ class UNet(Stepper):
         levels = list(pairwise(widths))
         # The stem enters the finest level, the head leaves it; halving and doubling do so for the others.
         self.enter = nn.ModuleList([conv(channels, width), *(conv(above, above, stride=2) for above, _ in levels[1:])])
-        self.down = nn.ModuleList(
-            nn.ModuleList([block(above, here), *(block(here, here) for _ in range(blocks - 1))])
-            for above, here in levels
-        )
+        self.down = nn.ModuleList()
+        for above, here in levels:
+            pairs = [(above, here), *[(here, here)] * (blocks - 1)]
+            self.down.append(nn.ModuleList(starmap(block, pairs)))
         self.middle = nn.ModuleList(block(widths[-1], widths[-1]) for _ in range(2))
-        self.up = nn.ModuleList(
-            nn.ModuleList([*(block(2 * here, here) for _ in range(blocks)), block(here + above, above)])
-            for above, here in reversed(levels)
-        )
+        self.up = nn.ModuleList()
+        for above, here in reversed(levels):
+            pairs = [*[(2 * here, here)] * blocks, (here + above, above)]
+            self.up.append(nn.ModuleList(starmap(block, pairs)))
         head = nn.Sequential(nn.GroupNorm(gcd(8, width), width), nn.GELU(), zeroed(conv(width, channels)))
         self.leave = nn.ModuleList([*(Double(self.closes, above) for above, _ in reversed(levels[1:])), head])
 
@@ -96,19 +97,21 @@ class UNet(Stepper):
         for enter, blocks in zip(self.enter, self.down, strict=True):
             field = enter(field)
             skips.append(field)
-            for block in blocks:
+            for block in cast(nn.ModuleList, blocks):
                 field = block(field, embedding)
                 skips.append(field)
         for block in self.middle:
             field = block(field, embedding)
         for blocks, leave in zip(self.up, self.leave, strict=True):
-            for block in blocks:
+            for block in cast(nn.ModuleList, blocks):
                 field = block(torch.cat((field, skips.pop()), dim=1), embedding)
             field = leave(field)
         return field
 
     def _embedding(self, u: Tensor, params: Tensor | None) -> Float[Tensor, "b e"]:
         embedding = self.time(sinusoidal(u.new_zeros(len(u)), self.width))
+        if params is None:
+            return embedding
         for number, embed in enumerate(self.embed):
             embedding = embedding + embed(sinusoidal(params[:, number], self.width, self.parameter_scale))
         return embedding
@@ -138,11 +141,13 @@ class Double(nn.Module):
         super().__init__()
         # Torch has no circular transposed convolution: one more coarse point at either end, three fine ones off.
         self.border = [int(each) for each in closes]
-        padding = [3 if each else 1 for each in closes]
+        padding = [1 + 2 * border for border in self.border]
         self.conv = CONV_TRANSPOSE[len(closes)](width, width, 4, stride=2, padding=padding)
 
     def forward(self, field: Float[Tensor, "b d *x"]) -> Float[Tensor, "b d *y"]:
-        return self.conv(widen(field, self.border, mode="circular") if any(self.border) else field)
+        if any(self.border):
+            field = widen(field, self.border, mode="circular")
+        return self.conv(field)
 
 
 def zeroed(conv: nn.Module) -> nn.Module:
@@ -179,8 +184,10 @@ def unet(
         raise ValueError(f"ndim is {ndim!r}; expected 1, 2 or 3.")
     if width < 2 or width % 2:
         raise ValueError(f"width is {width}; expected an even number, as many sines as cosines.")
-    multipliers = MULTIPLIERS[ndim] if multipliers is None else tuple(multipliers)
-    if blocks < 1 or not multipliers or min(multipliers) < 1:
-        raise ValueError(f"blocks is {blocks} and multipliers {multipliers}; expected numbers of at least 1.")
-    sizes = {"width": width, "multipliers": multipliers, "blocks": blocks}
+    factors = MULTIPLIERS[ndim]
+    if multipliers is not None:
+        factors = tuple(multipliers)
+    if blocks < 1 or not factors or min(factors) < 1:
+        raise ValueError(f"blocks is {blocks} and multipliers {factors}; expected numbers of at least 1.")
+    sizes = {"width": width, "multipliers": factors, "blocks": blocks}
     return Rollout(UNet(ndim, channels, params, **sizes, periodic=periodic, parameter_scale=parameter_scale), steps)

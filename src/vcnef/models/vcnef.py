@@ -331,7 +331,7 @@ class PatchDecoder(nn.Module):
     def forward(self, z: Float[Tensor, "b t s d"], sides: Sides) -> Trajectory:
         whole = whole_sides(sides, self.patches)
         shapes = [tuple(side // size for side in whole) for size in self.patches]
-        rows = self.norm(z).flatten(0, 1).split([math.prod(shape) for shape in shapes], dim=1)
+        rows = self.norm(z).flatten(0, 1).split(list(map(math.prod, shapes)), dim=1)
         fields = []
         for k, (row, shape) in enumerate(zip(rows, shapes, strict=True)):
             patches = self.mlps[k % len(self.mlps)](row).mT.unflatten(-1, shape)

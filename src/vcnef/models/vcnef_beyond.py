@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from functools import reduce
 from itertools import product
 from math import ceil, floor, prod
+from operator import add
 from typing import Any, NamedTuple
 
 import torch
@@ -95,7 +97,9 @@ class MeanRate(nn.Module):
 
 def newest(u0: Float[Tensor, "b *x i"], channels: int) -> Float[Tensor, "b *x c"]:
     """Return the initial state of a history of frames, which stand in channels one after the other."""
-    return u0 if u0.shape[-1] == channels else u0[..., -channels:]
+    if u0.shape[-1] == channels:
+        return u0
+    return u0[..., -channels:]
 
 
 class ConservedMeans(nn.Module):
@@ -141,7 +145,12 @@ def token_grids(sides: tuple[int, ...], patches: tuple[int, ...]) -> list[TokenG
     if not patches:
         return [TokenGrid(sides, sides)]
     whole = whole_sides(sides, patches)
-    return [TokenGrid(tuple(side // size for side in whole), tuple(side / size for side in sides)) for size in patches]
+    grids = []
+    for size in patches:
+        tokens = tuple(side // size for side in whole)
+        extent = tuple(side / size for side in sides)
+        grids.append(TokenGrid(tokens, extent))
+    return grids
 
 
 class Stencil(nn.Module):
@@ -165,14 +174,16 @@ class Stencil(nn.Module):
     def forward(self, z: Float[Tensor, "*b s d"], sides: tuple[int, ...]) -> Float[Tensor, "*b s d"]:
         grids = token_grids(sides, self.patches)
         rows = z.split([prod(grid.sides) for grid in grids], dim=-2)
-        mixed = [self.mix(row, which, grid) for which, row, grid in zip(range(len(grids)), rows, grids, strict=True)]
+        mixed = []
+        for which, (row, grid) in enumerate(zip(rows, grids, strict=True)):
+            mixed.append(self.mix(row, which, grid))
         return torch.cat(mixed, dim=-2)
 
     def mix(self, row: Float[Tensor, "*b s d"], which: int, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
         """Return the tokens of one of the grids, mixed by its stencil: a sum of shifted copies."""
         offsets, weights = self.taps(which, grid)
         field, margins = self.widen(row, offsets, grid)
-        total = 0.0
+        total = torch.zeros((), dtype=row.dtype, device=row.device)
         for offset, weight in zip(offsets, weights, strict=True):
             window = [slice(m + o, m + o + side) for m, o, side in zip(margins, offset, grid.sides, strict=True)]
             total = total + field[(..., *window, slice(None))] * weight
@@ -184,7 +195,10 @@ class Stencil(nn.Module):
         taps = spread_taps(self.reach, tuple(finer))
         if list(taps.values()) == [[(tap, 1)] for tap in range(self.weight.shape[1])]:
             return list(taps), self.weight[which]
-        weights = [sum([share * self.weight[which, tap] for tap, share in shares]) for shares in taps.values()]
+        weights = []
+        for shares in taps.values():
+            parts = [share * self.weight[which, tap] for tap, share in shares]
+            weights.append(reduce(add, parts))
         return list(taps), torch.stack(weights)
 
     def widen(
@@ -192,7 +206,8 @@ class Stencil(nn.Module):
     ) -> tuple[Tensor, list[int]]:
         """Return the field of a row with margins as wide as the offsets reach, and these margins."""
         field, ndim = row.unflatten(-2, grid.sides), len(grid.sides)
-        margins = [max([abs(offset[axis]) for offset in offsets]) for axis in range(ndim)]
+        # The largest offset along each axis.
+        margins = [max(map(abs, along)) for along in zip(*offsets, strict=True)]
         for axis, margin in enumerate(margins):
             field = continue_both_ways(field, axis - ndim - 1, margin, grid.extent[axis], self.closes[axis])
         return field, margins
@@ -202,12 +217,15 @@ def spread_taps(reach: int, ratios: tuple[float, ...]) -> Taps:
     """Return the taps on this grid: k stands k · ratio points away, and shares between points linearly."""
     spread = defaultdict(list)
     for tap, steps in enumerate(product(range(-reach, reach + 1), repeat=len(ratios))):
-        places = [step * ratio for step, ratio in zip(steps, ratios, strict=True)]
-        ends = [[(floor(x), 1 - (x - floor(x))), (floor(x) + 1, x - floor(x))] for x in places]
+        ends = []
+        for step, ratio in zip(steps, ratios, strict=True):
+            x = step * ratio
+            ends.append([(floor(x), 1 - (x - floor(x))), (floor(x) + 1, x - floor(x))])
         for corner in product(*ends):
-            share = prod([part for _, part in corner])
+            offsets, parts = zip(*corner, strict=True)
+            share = prod(parts)
             if share:
-                spread[tuple(offset for offset, _ in corner)].append((tap, share))
+                spread[offsets].append((tap, share))
     return dict(spread)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -38,7 +39,17 @@ from vcnef.periodicity import Periodic
 
 ATTENTION = {"linear": LinearAttention, "softmax": SoftmaxAttention}
 
-SIZES = {
+
+class Sizes(NamedTuple):
+    """Sizes that follow the paper's where they are left out."""
+
+    width: int
+    depth: int
+    modulations: int
+    patches: tuple[int, ...]
+
+
+SIZES: dict[int, dict[str, Any]] = {
     1: {"width": 96, "depth": 3, "modulations": 3, "patches": ()},
     2: {"width": 256, "depth": 1, "modulations": 6, "patches": (4, 16)},
     3: {"width": 256, "depth": 1, "modulations": 6, "patches": (4, 16)},
@@ -125,14 +136,14 @@ def vcnef(
     check_choice("attention", attention, [*ATTENTION, "none"])
     check_choice("conditioning", conditioning, ["scale", "scale_shift"])
     check_choice("activation", activation, [None, *ACTIVATIONS])
-    given = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
-    width, depth, modulations, patches = (SIZES[ndim][name] if size is None else size for name, size in given.items())
-    check_at_least(1, width=width, heads=heads, modulations=modulations, history=history)
-    check_at_least(0, depth=depth)
+    asked = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
+    size = Sizes(**SIZES[ndim] | {name: value for name, value in asked.items() if value is not None})
+    check_at_least(1, width=size.width, heads=heads, modulations=size.modulations, history=history)
+    check_at_least(0, depth=size.depth)
     check_at_least(0, frequencies=frequencies, clocks=clocks, local=local, modes=modes)
     if local and modes:
         raise ValueError(f"local is {local} and modes is {modes}; a block has one of them. Leave out the other.")
-    patches, lengths = tuple(patches), tuple(lengths or (1.0,) * ndim)
+    patches, lengths = tuple(size.patches), tuple(lengths or (1.0,) * ndim)
     speeds = tuple(speeds or ((0.0, 1.0, False),) * params)
     _check_space(ndim, patches, frequencies, lengths, local, sides)
     _check_time(params, pace, clocks, speeds)
@@ -144,38 +155,46 @@ def vcnef(
         raise ValueError(f"dropout is {dropout}; expected a probability below 1.")
     release = variant == "release"
     # As in the release: ReLU and a plain coordinate branch for points, GELU and a residual one for patches.
-    act = ACTIVATIONS[activation or ("gelu" if patches else "relu")]
+    usual = "relu"
+    if patches:
+        usual = "gelu"
+    act = ACTIVATIONS[activation or usual]
 
     def attend() -> nn.Module:
-        return Nothing() if attention == "none" else ATTENTION[attention](width, heads)
+        if attention == "none":
+            return Nothing()
+        return ATTENTION[attention](size.width, heads)
 
     def neighbours() -> nn.Module | None:
         if modes:
-            return SpectralMixing(ndim, width, modes, patches, periodic=periodic)
-        return Stencil(width, local, sides, patches, periodic=periodic) if local else None
+            return SpectralMixing(ndim, size.width, modes, patches, periodic=periodic)
+        if local and sides is not None:
+            return Stencil(size.width, local, sides, patches, periodic=periodic)
+        return None
 
     def modulate() -> ModulationBlock:
-        branch = CoordinateBranch(width, act, nonlinear=not release, residual=bool(patches))
+        branch = CoordinateBranch(size.width, act, nonlinear=not release, residual=bool(patches))
         shift = conditioning == "scale_shift"
-        return ModulationBlock(width, attend(), branch, act, shift=shift, dropout=dropout, local=neighbours())
+        return ModulationBlock(size.width, attend(), branch, act, shift=shift, dropout=dropout, local=neighbours())
 
-    extras = {}
+    extras: dict[str, Any] = {}
+    coordinates_count = ndim
     if frequencies:
-        extras["features"] = PeriodicFeatures(frequencies, lengths, periodic=periodic)
-    coordinates_count = extras["features"].count if frequencies else ndim
+        features = PeriodicFeatures(frequencies, lengths, periodic=periodic)
+        extras["features"], coordinates_count = features, features.count
     inputs = history * channels + params + coordinates_count
     if patches:
-        encoder = PatchEncoder(ndim, inputs, width, patches, periodic=periodic)
-        coordinates = FourierCoordinates(ndim, width, patches, POINTS_PER_PATCH[variant][ndim], pace)
-        decoder = PatchDecoder(ndim, width, channels, patches, shared_mlp=release)
+        encoder = PatchEncoder(ndim, inputs, size.width, patches, periodic=periodic)
+        coordinates = FourierCoordinates(ndim, size.width, patches, POINTS_PER_PATCH[variant][ndim], pace)
+        decoder = PatchDecoder(ndim, size.width, channels, patches, shared_mlp=release)
     else:
-        encoder = PointEncoder(inputs, width)
-        coordinates = LinearCoordinates(coordinates_count, width, pace)
-        decoder = PointDecoder(width, channels)
-    blocks = [TransformerBlock(width, attend(), act, dropout, neighbours()) for _ in range(depth)]
-    modulation_blocks = [modulate() for _ in range(modulations)]
+        encoder = PointEncoder(inputs, size.width)
+        coordinates = LinearCoordinates(coordinates_count, size.width, pace)
+        decoder = PointDecoder(size.width, channels)
+    blocks = [TransformerBlock(size.width, attend(), act, dropout, neighbours()) for _ in range(size.depth)]
+    modulation_blocks = [modulate() for _ in range(size.modulations)]
     if clocks:
-        extras["clocks"] = Clocks(clocks, width, speeds)
+        extras["clocks"] = Clocks(clocks, size.width, speeds)
     if change:
         extras["start"] = InitialState()
     if rate:
@@ -185,7 +204,7 @@ def vcnef(
     model = VCNeF
     if sides and patches and not release:
         model, extras["training_sides"] = InterleavedVCNeF, tuple(sides)
-    parts = encoder, coordinates, decoder, [*blocks, LayerNorm(width)], modulation_blocks
+    parts = encoder, coordinates, decoder, [*blocks, LayerNorm(size.width)], modulation_blocks
     built = model(*parts, (ndim, channels, params), **extras)
     built.history = history
     return built

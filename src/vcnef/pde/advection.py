@@ -28,12 +28,15 @@ def advection(generation: str) -> Equation:
 
     Good values: β from 0.1 to 7, 1024 cells. Breaks when: never; steep profiles are smeared over a few cells.
     """
+    options = dict(WAVE_OPTIONS)
+    if generation == "2022":
+        options |= WAVE_ACCIDENTS
     return Equation(
         "advection",
         Law(advection_fluxes, parts=1),
         generation=generation,
         parameters=MappingProxyType({"beta": 0.1}),
-        initial_options=MappingProxyType({**WAVE_OPTIONS, **(WAVE_ACCIDENTS if generation == "2022" else {})}),
+        initial_options=MappingProxyType(options),
         resolution=1024,
         frames=201,
         horizon=2.0,
@@ -47,7 +50,7 @@ class UpwindAdvection:
     """MC-limited upwind scheme, dt = 0.4 Δx / |β|."""
 
     speed: Float[Tensor, " b"]
-    spacing: tuple[float]
+    spacing: tuple[float, ...]
 
     def limit(self, state: State) -> Tensor:
         return CFL * self.spacing[0] / (self.speed.abs() + 1e-8)

@@ -36,23 +36,21 @@ def burgers(generation: str) -> Equation:
     stays as it is where it should open into a fan (the benchmark's flux has no entropy fix). Shocks thinner than a cell
     are a cell wide.
     """
-    old = generation == "2022"
-
-    def solver(u0: Tensor, times: list[float], params: dict[str, Tensor], spacing: tuple, **options: object) -> Tensor:
-        return solve_burgers(u0, times, params, spacing, flux_factor=2.0 if old else 1.0, **options)
-
+    factor, low, options = 1.0, 0.0, dict(WAVE_OPTIONS)
+    if generation == "2022":
+        factor, low, options = 2.0, -1.0, options | dict(WAVE_ACCIDENTS)
     return Equation(
         "burgers",
-        Law(partial(burgers_fluxes, factor=2.0 if old else 1.0), parts=2),
+        Law(partial(burgers_fluxes, factor=factor), parts=2),
         generation=generation,
         parameters=MappingProxyType({"nu": 0.001}),
-        domain=((-1.0 if old else 0.0, 1.0),),
-        initial_options=MappingProxyType({**WAVE_OPTIONS, **(WAVE_ACCIDENTS if old else {})}),
+        domain=((low, 1.0),),
+        initial_options=MappingProxyType(options),
         resolution=1024,
         frames=201,
         horizon=2.0,
         sampler=wave_states,
-        solver=solver,
+        solver=partial(solve_burgers, flux_factor=factor),
     )
 
 
@@ -64,7 +62,7 @@ class ExplicitBurgers:
     """
 
     viscosity: Float[Tensor, " b"]
-    spacing: tuple[float]
+    spacing: tuple[float, ...]
     flux_factor: float
 
     def limit(self, state: State) -> Tensor:
@@ -89,7 +87,7 @@ class ExponentialBurgers:
     """
 
     viscosity: Float[Tensor, " b"]
-    spacing: tuple[float]
+    spacing: tuple[float, ...]
     flux_factor: float
 
     def limit(self, state: State) -> Tensor:
@@ -144,5 +142,7 @@ def solve_burgers(
                 compiled=compiled,
             )
         return u
-    scheme = ExponentialBurgers if stiff.all() else ExplicitBurgers
+    scheme = ExplicitBurgers
+    if stiff.all():
+        scheme = ExponentialBurgers
     return integrate(lambda p: scheme(p[0], spacing, flux_factor), u0, times, [viscosity], compiled=compiled)

@@ -112,8 +112,9 @@ def solve_compressible_ns(
     Viscous sub-steps are those of a gas whose density varies little from cell to cell: with jumps of a hundred times
     velocities beside them are off by some percent, with larger ones a run may blow up and be NaN.
     """
-
-    scheme = StaleGhosts if stale_ghosts else SplitGas
+    scheme = SplitGas
+    if stale_ghosts:
+        scheme = StaleGhosts
 
     def build(viscosities: Sequence[Tensor]) -> SplitGas:
         shear, bulk = viscosities

@@ -35,7 +35,9 @@ def check_definition(own: Any) -> None:
 
 def check_parameter(name: str, value: Any) -> None:
     """Raise an error unless a parameter is a number, or the two ends of a range."""
-    ends = value if isinstance(value, tuple) else (value,)
+    ends = value
+    if not isinstance(value, tuple):
+        ends = (value,)
     numbers = all(isinstance(each, int | float | np.number) and isfinite(each) for each in ends)
     if not numbers or len(ends) > 2 or (len(ends) == 2 and ends[0] >= ends[1]):
         raise ValueError(f"Parameter {name!r} is {value!r}; expected a number, or a (low, high) range.")
@@ -46,10 +48,15 @@ def middle(value: Any) -> float:
     if not isinstance(value, tuple):
         return float(value)
     low, high = value
-    return sqrt(low * high) if low > 0 else (low + high) / 2
+    if low > 0:
+        return sqrt(low * high)
+    return (low + high) / 2
 
 
 def options_of(initial: Callable[..., Any]) -> dict[str, object]:
     """Return the keywords of a function, with their defaults."""
-    given = list(signature(initial).parameters.values())[2:]
-    return {each.name: each.default for each in given if each.default is not Parameter.empty}
+    defaults = {}
+    for parameter in list(signature(initial).parameters.values())[2:]:
+        if parameter.default is not Parameter.empty:
+            defaults[parameter.name] = parameter.default
+    return defaults

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from math import factorial, pi
 
 import torch
@@ -20,17 +20,25 @@ ACCURACY = 4
 
 
 def spectral_derivative(q: Float[Tensor, " b *x"], axis: int, spacing: float, order: int) -> Float[Tensor, " b *x"]:
-    """∂ⁿq of the trigonometric interpolant of a periodic field: exact where the grid resolves it."""
+    """Return ∂ⁿq of the trigonometric interpolant of a periodic field: exact where the grid resolves it."""
     n = q.shape[axis]
     number = 2 * pi * torch.fft.rfftfreq(n, spacing, dtype=q.dtype, device=q.device)
     if order % 2:
         # The shortest wave of an even grid is seen at its extrema only; its odd derivatives there are zero.
         number = torch.where(torch.arange(len(number), device=q.device) * 2 < n, number, 0.0)
     # (i k)ⁿ is ± kⁿ, or ± i kⁿ.
-    size = number**order * (-1 if order % 4 in (2, 3) else 1)
-    factor = torch.complex(torch.zeros_like(size), size) if order % 2 else size
+    factor = number**order
+    if order % 4 in (2, 3):
+        factor = -factor
+    if order % 2:
+        factor = torch.complex(torch.zeros_like(factor), factor)
     factor = factor.reshape(-1, *(1,) * (q.ndim - 1 - axis))
     return torch.fft.irfft(factor * torch.fft.rfft(q, dim=axis), n=n, dim=axis)
+
+
+def add_up(terms: Iterable[Tensor]) -> Tensor:
+    """Return the sum of at least one tensor, from the first to the last."""
+    return reduce(torch.add, terms)
 
 
 class AtPoints(ABC):
@@ -38,7 +46,7 @@ class AtPoints(ABC):
 
     @abstractmethod
     def derivative(self, q: Tensor, axis: int, order: int) -> Tensor:
-        """∂ⁿq along an axis, of which the first one of space is 1."""
+        """Return ∂ⁿq along an axis, of which the first one of space is 1."""
 
     def limits(self, q: Tensor, axis: int) -> tuple[Tensor, Tensor]:
         # A numerical flux between two equal states is the physical flux.
@@ -66,9 +74,9 @@ class FiniteDifference(AtPoints):
         half = (order - 1) // 2 + ACCURACY // 2
         scale = self.spacing[axis - 1] ** -order
         if per_axis(self.periodic, len(self.spacing))[axis - 1]:
-            weights = stencil(range(-half, half + 1), order)
-            terms = zip(weights, range(-half, half + 1), strict=True)
-            return scale * sum(weight * torch.roll(q, -offset, axis) for weight, offset in terms)
+            offsets = range(-half, half + 1)
+            terms = zip(stencil(offsets, order), offsets, strict=True)
+            return scale * add_up(weight * torch.roll(q, -offset, axis) for weight, offset in terms)
         return scale * _between_walls(q, axis, order, half)
 
 
@@ -82,7 +90,7 @@ def _between_walls(q: Tensor, axis: int, order: int, half: int) -> Tensor:
         )
     inner = n - 2 * half
     weights = stencil(range(-half, half + 1), order)
-    centre = sum(weight * q.narrow(axis, place, inner) for place, weight in enumerate(weights))
+    centre = add_up(weight * q.narrow(axis, place, inner) for place, weight in enumerate(weights))
     first = [_beside(q.narrow(axis, 0, width), axis, order, place) for place in range(half)]
     last = [_beside(q.narrow(axis, n - width, width), axis, order, width - half + place) for place in range(half)]
     return torch.cat([*first, centre, *last], dim=axis)
@@ -91,7 +99,7 @@ def _between_walls(q: Tensor, axis: int, order: int, half: int) -> Tensor:
 def _beside(points: Tensor, axis: int, order: int, place: int) -> Tensor:
     """Return the derivative at one of the points, from all of them."""
     weights = stencil(range(-place, points.shape[axis] - place), order)
-    return sum(weight * points.narrow(axis, number, 1) for number, weight in enumerate(weights))
+    return add_up(weight * points.narrow(axis, number, 1) for number, weight in enumerate(weights))
 
 
 @cache
@@ -106,7 +114,9 @@ def stencil(offsets: Sequence[int], order: int) -> tuple[float, ...]:
         polynomial = [Fraction(1)]
         for other in offsets:
             if other != own:
-                raised, lowered = [Fraction(0), *polynomial], [other * each for each in polynomial] + [Fraction(0)]
+                # Times (x − other) / (own − other).
+                raised = [Fraction(0), *polynomial]
+                lowered = [*(other * each for each in polynomial), Fraction(0)]
                 polynomial = [(up - down) / (own - other) for up, down in zip(raised, lowered, strict=True)]
         weights.append(float(factorial(order) * polynomial[order]))
     return tuple(weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,11 +34,8 @@ OWN_EQUATIONS: dict[str, Equation] = {}
 """Those that users have defined, by name."""
 
 
-@runtime_checkable
-class Sampler(Protocol):
-    """Random initial states on a grid, `[b *x c]` in double precision."""
-
-    def __call__(self, draws: Draws, grid: Tensor, domain: tuple, **options: object) -> Tensor: ...
+Sampler = Callable[..., Tensor]
+"""Random initial states `[b *x c]` in double precision from `(draws, grid, domain, **options)`."""
 
 
 @dataclass(frozen=True)
@@ -89,22 +86,27 @@ class Equation:
             return
         check_definition(self)
         # A line may be given as its two ends alone.
-        box = (self.domain,) if np.shape(self.domain) == (2,) else self.domain
+        box = self.domain
+        if np.shape(box) == (2,):
+            box = (box,)
         object.__setattr__(self, "domain", tuple((float(low), float(high)) for low, high in box))
         object.__setattr__(self, "channels", tuple(self.channels))
         object.__setattr__(self, "periodic", settle(self.periodic, len(self.domain)))
         if self.initial is not None:
             object.__setattr__(self, "sampler", OneByOne(self.initial))
             object.__setattr__(self, "initial_options", options_of(self.initial) | dict(self.initial_options))
+        # A problem looks at its names and at the ends of its axes.
         spacing = tuple((high - low) / POINTS for low, high in self.problem.domain)
         if isinstance(self.law, Formula):
-            around = self.periodic is True
-            self.law.try_out(Spectral(spacing) if around else FiniteDifference(spacing, self.periodic), self.defaults)
+            method = FiniteDifference(spacing, self.periodic)
+            if self.periodic is True:
+                method = Spectral(spacing)
+            self.law.try_out(method, self.defaults)
         OWN_EQUATIONS[self.name] = self
 
     @cached_property
     def problem(self) -> Problem:
-        """Fields, parameters and domain by name."""
+        """Return fields, parameters and domain by name."""
         return Problem(self.name, tuple(self.channels), tuple(self.parameters), self.domain, self.periodic)
 
     @cached_property
@@ -151,8 +153,9 @@ class Equation:
                 "initial=f), where f(rng, x) is one state; or solve it from your own with vcnef.solve."
             )
         _check_names("option of the initial states", options, self.initial_options, self.name)
-        attempts = [attempt] * len(indices) if isinstance(attempt, int) else list(attempt)
-        draws = Draws(seed, tuple(indices), tuple(attempts), torch.device(device))
+        if isinstance(attempt, int):
+            attempt = [attempt] * len(indices)
+        draws = Draws(seed, tuple(indices), tuple(attempt), torch.device(device))
         domain = self.problem.domain
         grid = cell_centres(domain, resolution, dtype=torch.float64, device=device)
         states = self.sampler(draws, grid, domain, **{**self.initial_options, **options})
@@ -173,13 +176,16 @@ class Equation:
         Values are not finite where a run blew up. `compiled` fuses the steps into kernels; by default on CUDA only.
         """
         columns = {name: column.clone() for name, column in self.columns(params, u0).items()}
-        _check_values(columns, () if self.generation == OWN else VISCOSITIES)
+        _check_finite(columns)
+        if self.generation != OWN:
+            _check_viscosities(columns)
         times = torch.as_tensor(t, dtype=torch.float64).tolist()
-        box = self.problem.domain if domain is None else domain
+        if domain is None:
+            domain = self.problem.domain
         if self.solver is None:
             self._check_solvable()
-            return solve_by_modes(self.law, u0, times, columns, box)
-        spacing = tuple((high - low) / n for (low, high), n in zip(box, u0.shape[1:-1], strict=True))
+            return solve_by_modes(self.law, u0, times, columns, domain)
+        spacing = tuple((high - low) / n for (low, high), n in zip(domain, u0.shape[1:-1], strict=True))
         if compiled is not None:
             options["compiled"] = compiled
         u = torch.as_tensor(self.solver(u0, times, columns, spacing, **options), dtype=u0.dtype, device=u0.device)
@@ -192,13 +198,17 @@ class Equation:
 
     def columns(self, params: Mapping[str, Value] | None, u: Float[Tensor, "b ..."]) -> dict[str, Float[Tensor, " b"]]:
         """Return one value of each parameter per sample of `u`: what is given, or else the default."""
-        given = {} if params is None else params
+        given: Mapping[str, Value] = {}
+        if params is not None:
+            given = params
         _check_names("parameter", given, self.defaults, self.name)
         return {name: _column(name, given.get(name, default), u) for name, default in self.defaults.items()}
 
     def _check_solvable(self) -> None:
         if not self.solvable:
-            why = "has no rate" if self.law is None else "has walls, of which its rate says nothing"
+            why = "has walls, of which its rate says nothing"
+            if self.law is None:
+                why = "has no rate"
             raise ValueError(
                 f"{self.name!r} {why}; expected a solver of your own. Define it with one: Equation({self.name!r}, …, "
                 "solver=f), where f(u0, times, params, spacing) gives the states."
@@ -230,11 +240,16 @@ def _column(name: str, value: Value, u: Tensor) -> Tensor:
     return column.expand(len(u))
 
 
-def _check_values(columns: Mapping[str, Tensor], viscosities: Sequence[str]) -> None:
+def _check_finite(columns: Mapping[str, Tensor]) -> None:
     for name, column in columns.items():
-        if not (finite := torch.isfinite(column)).all():
+        finite = torch.isfinite(column)
+        if not finite.all():
             raise ValueError(f"Parameter {name!r} is not finite: {float(column[~finite][0])}. Give finite numbers.")
-        if name in viscosities and (column < 0).any():
+
+
+def _check_viscosities(columns: Mapping[str, Tensor]) -> None:
+    for name, column in columns.items():
+        if name in VISCOSITIES and (column < 0).any():
             raise ValueError(f"Parameter {name!r} is negative: {float(column.min()):.4g}. A viscosity is zero or more.")
 
 

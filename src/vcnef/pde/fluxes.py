@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from math import pi
 from types import MappingProxyType
 from typing import ClassVar
@@ -17,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.pde.derivatives import AtPoints, FiniteDifference, spectral_derivative
+from vcnef.pde.derivatives import AtPoints, FiniteDifference, add_up, spectral_derivative
 from vcnef.pde.finite_volume import State, face_states, neighbour, outflow
 from vcnef.pde.riemann import GAMMA, hllc_flux, roe_flux, speed_squared, upwind_flux
 
@@ -77,7 +76,10 @@ def gas_fluxes(method: Method, state: State, axis: int, params: Params) -> Fluxe
     stretch = 4.0 / 3.0 * params["eta"] + params["zeta"]
     density, heat, stresses = method.mean(rho, axis), torch.zeros_like(rho), []
     for direction, u in enumerate(v, start=1):
-        stress = -(stretch if direction == axis else params["eta"]) * density * method.slope(u, axis)
+        viscosity = params["eta"]
+        if direction == axis:
+            viscosity = stretch
+        stress = -viscosity * density * method.slope(u, axis)
         heat = heat + stress * method.mean(u, axis)
         stresses.append(stress)
     return hllc_flux(left, right, axis), (torch.zeros_like(rho), heat, *stresses)
@@ -87,7 +89,7 @@ def gas_channels(state: State, conserved: State) -> State:
     """Return rates of (ρ, p, v_1, …) from those of (ρ, E, ρ v_1, …), where E = p/(γ − 1) + ½ ρ v²."""
     rho, _, *v = state
     mass, energy, *momentum = conserved
-    work = sum(u * m for u, m in zip(v, momentum, strict=True))
+    work = add_up(u * m for u, m in zip(v, momentum, strict=True))
     pressure = (GAMMA - 1.0) * (energy - work + 0.5 * speed_squared(v) * mass)
     return (mass, pressure, *((m - u * mass) / rho for u, m in zip(v, momentum, strict=True)))
 
@@ -116,12 +118,13 @@ class Law:
         part: int | None = None,
         where: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "b *x c"]:
-        """u_t as the law has it, or what one part contributes to it."""
+        """Return u_t as the law has it, or what one part contributes to it."""
         state = u.unbind(-1)
         conserved = [torch.zeros_like(q) for q in state]
         for axis in range(1, u.ndim - 1):
             fluxes = self.fluxes(method, state, axis, params)
-            chosen = fluxes if part is None else fluxes[part : part + 1]
-            for c, alike in enumerate(zip(*chosen, strict=True)):
-                conserved[c] = conserved[c] - method.divergence(reduce(torch.add, alike), axis)
+            if part is not None:
+                fluxes = fluxes[part : part + 1]
+            for c, alike in enumerate(zip(*fluxes, strict=True)):
+                conserved[c] = conserved[c] - method.divergence(add_up(alike), axis)
         return torch.stack(self.channels(state, tuple(conserved)), dim=-1)

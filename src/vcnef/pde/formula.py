@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from vcnef.pde.derivatives import AtPoints
 from vcnef.pde.fluxes import Method
 from vcnef.problem import SPACE
 from vcnef.suggest import suggestion
@@ -65,10 +66,12 @@ class Formula:
         part: int | None = None,
         where: Mapping[str, Tensor] | None = None,
     ) -> Float[Tensor, "b *x c"]:
-        """u_t as the function has it; `where` has the coordinates and times that it needs."""
+        """Return u_t as the function has it; `where` has the coordinates and times that it needs."""
         fields = u.unbind(-1)
-        state = fields[0] if len(fields) == 1 else fields
-        given = {name: where[name] for name in self.needs}
+        state = fields
+        if len(fields) == 1:
+            state = fields[0]
+        given = {name: (where or {})[name] for name in self.needs}
         derivatives = Derivatives(method, SPACE[: self.ndim], fields[0].shape)
         found = self.function(state, derivatives, Parameters(self.name, params), **given)
         return torch.stack(self._as_fields(found, fields[0]), dim=-1)
@@ -85,15 +88,17 @@ class Formula:
         count = len(self.channels)
         several = isinstance(found, tuple | list)
         if several != (count > 1) or (several and len(found) != count):
-            got = f"{len(found)} of them" if several else f"one {type(found).__name__}"
-            expected = (
-                f"a tuple of {count} fields, one for each of {', '.join(self.channels)}"
-                if count > 1
-                else ("one field, the rate of " + self.channels[0])
-            )
+            got = f"one {type(found).__name__}"
+            if several:
+                got = f"{len(found)} of them"
+            expected = f"one field, the rate of {self.channels[0]}"
+            if count > 1:
+                expected = f"a tuple of {count} fields, one for each of {', '.join(self.channels)}"
             raise ValueError(f"The rate of {self.name!r} returns {got}; expected {expected}.")
         fields = []
-        for channel, each in zip(self.channels, found if several else [found], strict=True):
+        if not several:
+            found = [found]
+        for channel, each in zip(self.channels, found, strict=True):
             values = torch.as_tensor(each, dtype=like.dtype, device=like.device)
             try:
                 fields.append(values.expand_as(like))
@@ -112,7 +117,7 @@ class Derivatives:
         self._method, self._axes, self._shape = method, axes, shape
 
     def __call__(self, q: Any, axis: str, order: int = 1) -> Tensor:
-        """∂ⁿq/∂xⁿ, with n the order."""
+        """Return ∂ⁿq/∂xⁿ, with n the order."""
         if axis not in self._axes:
             raise ValueError(f"d(…, {axis!r}) names no axis; expected one of {', '.join(self._axes)}.")
         if not isinstance(order, int) or order < 1:
@@ -120,11 +125,13 @@ class Derivatives:
         try:
             field = q.expand(self._shape)  # of a coefficient that all samples share, too
         except (AttributeError, RuntimeError):
-            shape = tuple(q.shape) if isinstance(q, Tensor) else type(q).__name__
+            shape: object = type(q).__name__
+            if isinstance(q, Tensor):
+                shape = tuple(q.shape)
             raise ValueError(
                 f"d takes a field of shape {tuple(self._shape)}, samples and space; got {shape}."
             ) from None
-        return self._method.derivative(field, self._axes.index(axis) + 1, order)
+        return cast(AtPoints, self._method).derivative(field, self._axes.index(axis) + 1, order)
 
 
 class Parameters(dict):

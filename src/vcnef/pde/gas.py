@@ -73,7 +73,9 @@ class SplitGas:
         work = torch.zeros_like(heat)
         slowed = []
         for direction, u in enumerate(v, start=1):
-            viscosity = per_sample(self.stretch if direction == axis else self.shear, u)
+            viscosity = per_sample(self.shear, u)
+            if direction == axis:
+                viscosity = per_sample(self.stretch, u)
             ahead = neighbour(u, axis, 1)
             stress = viscosity * face_density * (ahead - u)
             work = work + 0.5 * stress * (ahead + u)  # ½ D(u²) = D(u) (u_{i+1} + u_i) / 2

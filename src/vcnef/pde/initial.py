@@ -60,9 +60,12 @@ class Draws:
 
     def generators(self, *, stream: int = 0, shift: int = 0) -> list[np.random.Generator]:
         """Return a generator of random numbers for each sample."""
-        keys = [(index + shift, attempt, stream) for index, attempt in zip(self.indices, self.attempts, strict=True)]
-        seeds = [np.random.SeedSequence(self.seed, spawn_key=key) for key in keys]
-        return [np.random.Generator(np.random.Philox(each)) for each in seeds]
+        generators = []
+        for index, attempt in zip(self.indices, self.attempts, strict=True):
+            key = (index + shift, attempt, stream)
+            seeds = np.random.SeedSequence(self.seed, spawn_key=key)
+            generators.append(np.random.Generator(np.random.Philox(seeds)))
+        return generators
 
 
 @dataclass(frozen=True)
@@ -85,8 +88,9 @@ def window_limits(
 
     Coupled, one number `flag` sets both (so the width is 0.45) and, in the callers, whether there is a window at all.
     """
-    low, high = (flag, flag) if coupled else (left, right)
-    return 0.1 + 0.35 * low, 0.55 + 0.35 * high
+    if coupled:
+        left = right = flag
+    return 0.1 + 0.35 * left, 0.55 + 0.35 * right
 
 
 def window(x: Tensor, left: Tensor, right: Tensor, edge: float = WINDOW_EDGE) -> Tensor:
@@ -95,7 +99,7 @@ def window(x: Tensor, left: Tensor, right: Tensor, edge: float = WINDOW_EDGE) ->
 
 
 def sine_waves(
-    draws: Draws, x: Float[Tensor, " n"], bounds: tuple[float, float], options: Mapping[str, object], **stream: int
+    draws: Draws, x: Float[Tensor, " n"], bounds: tuple[float, float], options: Mapping[str, Any], **stream: int
 ) -> Float[Tensor, "b n"]:
     """w(x) = ± Σ_i A_i sin(2π n_i x / L + φ_i), with n_i in 1 … modes, A_i in [0, 1), φ_i in [0, 2π), all uniform.
 
@@ -121,17 +125,21 @@ def sine_waves(
     if options["doubled_wavenumbers"]:
         number, amplitude = _merged(number, amplitude)
     low, high = bounds
-    period = x[-1] - x[0] if options["short_period"] else high - low
+    period = high - low
+    if options["short_period"]:
+        period = x[-1] - x[0]
     angle = (2 * pi / period) * number[..., None] * x + 2 * pi * phase[..., None]
     w = (amplitude[..., None] * torch.sin(angle)).sum(1) + offset
     w = torch.where(absolute < options["absolute_probability"], w.abs(), w) * torch.where(sign < 0.5, -1.0, 1.0)
-    part = x if options["unscaled_window"] else (x - low) / (high - low)
+    part = (x - low) / (high - low)
+    if options["unscaled_window"]:
+        part = x
     inside = window(part, *window_limits(flag, left, right, coupled=options["coupled_window"]))
     return torch.where(flag < options["window_probability"], w * inside, w)
 
 
 def _offsets(number: Tensor, amplitude: Tensor, phase: Tensor) -> Tensor:
-    """Σ A_n sin φ_n over the wave numbers n = 1 … modes that were not drawn."""
+    """Return Σ A_n sin φ_n over the wave numbers n = 1 … modes that were not drawn."""
     candidates = torch.arange(1, amplitude.shape[1] + 1, device=number.device)
     unused = (number[:, :, None] != candidates).all(1)
     return (unused * amplitude * torch.sin(2 * pi * phase)).sum(1, keepdim=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import pi, prod
+from functools import reduce
+from math import pi
 
 import torch
 from jaxtyping import Float
@@ -11,7 +12,7 @@ from torch import Tensor
 from vcnef.grid import axes
 from vcnef.pde.finite_volume import per_sample
 from vcnef.pde.initial import Draws, sine_waves, window, window_limits
-from vcnef.pde.riemann import GAMMA
+from vcnef.pde.riemann import GAMMA, speed_squared
 
 HIGHEST_MODE = 4
 
@@ -29,7 +30,9 @@ def wave_gas_states(
     """
     x, fields = grid[:, 0], []
     for field, scale in enumerate((1.0, 10.0, None)):
-        stream = {"shift": field * SHARED_SHAPES_BATCH} if shared_shapes else {"stream": 2 * field}
+        stream = {"stream": 2 * field}
+        if shared_shapes:
+            stream = {"shift": field * SHARED_SHAPES_BATCH}
         w = sine_waves(draws, x, domain[0], options, **stream)
         if scale is not None:
             stream["stream"] = stream.get("stream", 0) + 1
@@ -63,12 +66,14 @@ def mode_states(
     phase = draws.uniform(fields * (2 * HIGHEST_MODE) ** ndim, stream=1).reshape(
         -1, fields, *(2 * HIGHEST_MODE,) * ndim
     )
-    kinds = [min(field, ndim - 1) if shared_phases else field for field in range(fields)]
+    kinds = list(range(fields))
+    if shared_phases:
+        kinds[ndim - 1 :] = [ndim - 1] * 3
     *v, p, rho = (_mode_sum(phase[:, kind], grid, domain) for kind in kinds)
     density, density_part, temperature, pressure_part = (per_sample(scale, rho) for scale in _gas_scales(scales))
     space = tuple(range(1, ndim + 1))
 
-    speed = torch.sqrt(sum(u * u for u in v)).mean(space, keepdim=True)
+    speed = torch.sqrt(speed_squared(v)).mean(space, keepdim=True)
     scale = mach * torch.sqrt(GAMMA * temperature) / speed
     inside = _box(limits, grid, domain, window_probability, coupled_window)
     rho = density * (1.0 + density_part * inside * rho / rho.abs().mean(space, keepdim=True))
@@ -79,21 +84,19 @@ def mode_states(
 
 def _gas_scales(uniform: Tensor) -> tuple[Tensor, ...]:
     """ρ₀, δρ, T₀, δp from uniform numbers."""
-    lows, highs = (0.1, 0.01, 0.1, 0.01), (10.0, 0.2, 10.0, 0.2)
-    return tuple(low + (high - low) * uniform[:, i] for i, (low, high) in enumerate(zip(lows, highs, strict=True)))
+    bounds = ((0.1, 10.0), (0.01, 0.2), (0.1, 10.0), (0.01, 0.2))
+    return tuple(low + (high - low) * uniform[:, i] for i, (low, high) in enumerate(bounds))
 
 
 def _mode_sum(phase: Float[Tensor, " b *k"], grid: Float[Tensor, "*x D"], domain: tuple) -> Float[Tensor, " b *x"]:
     """Σ_k |k|^((1 − D)/2) sin(k·x + φ_k), one axis after the other: e^{i k·x} is a product over the axes."""
-    number = torch.tensor(
-        [k for k in range(-HIGHEST_MODE, HIGHEST_MODE + 1) if k], dtype=grid.dtype, device=grid.device
-    )
+    number = torch.tensor([*range(-HIGHEST_MODE, 0), *range(1, HIGHEST_MODE + 1)], dtype=grid.dtype, device=grid.device)
     turns = [2.0 * pi * number / (high - low) for low, high in domain]
-    length = sum(k * k for k in torch.meshgrid(*turns, indexing="ij")).sqrt()
+    length = speed_squared(list(torch.meshgrid(*turns, indexing="ij"))).sqrt()
     waves = torch.polar((length ** ((1 - len(turns)) / 2)).expand_as(phase), 2.0 * pi * phase)
     for turn, line in zip(turns, axes(grid), strict=True):
         angle = turn[:, None] * line
-        waves = torch.tensordot(waves, torch.polar(torch.ones_like(angle), angle), dims=([1], [0]))
+        waves = torch.tensordot(waves, torch.polar(torch.ones_like(angle), angle), dims=([1], [0]))  # pyright: ignore[reportArgumentType]
     return waves.imag
 
 
@@ -105,8 +108,13 @@ def _box(
     sides = []
     for axis, (line, (low, high)) in enumerate(zip(axes(grid), domain, strict=True)):
         left, right = limits[2 * axis : 2 * axis + 2]
-        ends = window_limits(left if axis else flag, left, right, coupled=coupled)
+        both = flag
+        if axis:
+            both = left
+        ends = window_limits(both, left, right, coupled=coupled)
         side = window((line - low) / (high - low), *ends)
-        sides.append(side.reshape(-1, *(len(line) if other == axis else 1 for other in range(len(domain)))))
-    box = prod(sides)
+        shape = [1] * len(domain)
+        shape[axis] = len(line)
+        sides.append(side.reshape(-1, *shape))
+    box = reduce(torch.mul, sides)
     return torch.where(per_sample(flag < probability, box), box, 1.0)

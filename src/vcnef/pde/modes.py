@@ -97,7 +97,7 @@ class _Rule:
             # All waves at once, each of size one.
             spike = torch.zeros_like(u)
             spike[(slice(None), *(0,) * len(self.sides), channel)] = 1.0
-            _, response = torch.func.jvp(lambda state: self.rate(state, start), (mean,), (spike,))
+            response = torch.func.jvp(lambda state: self.rate(state, start), (mean,), (spike,))[1]
             factors.append(self.modes(response[..., channel : channel + 1])[..., 0])
         linear = torch.stack(factors, dim=-1)
         return torch.where(linear.isfinite(), linear, 0.0)
@@ -127,7 +127,8 @@ class _Run:
 
     def advance(self, end: float) -> None:
         """Carry every sample forward to a time."""
-        while (going := self.time < end).any():
+        going = self.time < end
+        while going.any():
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise ValueError(
@@ -147,6 +148,7 @@ class _Run:
             longer = torch.where(accepted & last, torch.maximum(self.step, dt * factor), dt * factor)
             self.step = torch.where(going, longer, self.step)
             self._give_up(going & ~(accepted & last) & (self.step < self.shortest))
+            going = self.time < end
 
     def _try(self, dt: Float[Tensor, " b"]) -> tuple[Tensor, Tensor, Float[Tensor, " b"]]:
         """Return modes after a step, their N, and the error as a part of what is allowed."""
@@ -167,7 +169,7 @@ class _Run:
         return new, rest, (self._norm(off) / (TOLERANCE * size).clamp(min=1e-300)).amax(dim=1)
 
     def _rest(self, modes: Tensor, t: Float[Tensor, " b"]) -> Tensor:
-        """N = f(u) − L u."""
+        """Return N = f(u) − L u."""
         rule = self.rule
         return rule.modes(rule.rate(rule.fields(modes), t)) - self.linear * modes
 
@@ -180,7 +182,7 @@ class _Run:
 
 
 def _exponentials(z: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """e^z, φ₁ = (e^z − 1) / z, φ₂ = (φ₁ − 1) / z and φ₃ = (φ₂ − ½) / z; near 0, where these cancel, by their series."""
+    """Return e^z, φ₁ = (e^z − 1) / z, φ₂ = (φ₁ − 1) / z and φ₃ = (φ₂ − ½) / z; near 0 by their series."""
     near = z.abs() < 1.0
     small, large = torch.where(near, z, 0.0), torch.where(near, 1.0, z)
     series = torch.zeros_like(z)
@@ -202,7 +204,7 @@ def _bend(first: Tensor, middle: Tensor, last: Tensor) -> Tensor:
 
 
 def _beside(values: Float[Tensor, " b"] | Tensor, modes: Tensor) -> Tensor:
-    """`[b]` values as `[b 1 … 1]`."""
+    """Return `[b]` values as `[b 1 … 1]`."""
     return values.reshape(-1, *(1,) * (modes.ndim - 1))
 
 

@@ -50,10 +50,14 @@ def equation(name: str | Equation, *, generation: str = "documented") -> Equatio
         return name
     if not is_known(name):
         raise ValueError(f"There is no equation {name!r}. {suggestion(name, [*EQUATIONS, *OWN_EQUATIONS])}")
-    known = GENERATIONS if name in EQUATIONS else GENERATIONS[:1]
+    known = GENERATIONS[:1]
+    if name in EQUATIONS:
+        known = GENERATIONS
     if generation not in known:
         raise ValueError(f"There is no generation {generation!r} of {name!r}. {suggestion(generation, known)}")
-    return EQUATIONS[name](generation) if name in EQUATIONS else OWN_EQUATIONS[name]
+    if name in OWN_EQUATIONS and name not in EQUATIONS:
+        return OWN_EQUATIONS[name]
+    return EQUATIONS[name](generation)
 
 
 def equations() -> dict[str, Equation]:
@@ -69,7 +73,9 @@ def is_known(name: str) -> bool:
 def noted_generation(attributes: Mapping[str, Any]) -> str:
     """Return the generation of the equation that data obey, as it is noted beside them, or "documented"."""
     noted = attributes.get("generation")
-    return noted if noted in GENERATIONS else "documented"
+    if noted not in GENERATIONS:
+        return "documented"
+    return noted
 
 
 def solve(
@@ -89,10 +95,16 @@ def solve(
     """
     chosen = equation(name, generation=generation)
     if hasattr(u0, "dims"):
-        u0, params = _unlabelled(chosen, u0, params or {}, chosen.problem.domain if domain is None else domain)
+        box: Sequence[Sequence[int | float]] = chosen.problem.domain
+        if domain is not None:
+            box = domain
+        u0, params = _unlabelled(chosen, u0, params or {}, box)
     check_units(units_beside(t, None, params), chosen.problem.units, "the question", f"the equation {chosen.name!r}")
     if isinstance(params, Mapping):
-        params = {name: np.asarray(value) if hasattr(value, "dims") else value for name, value in params.items()}
+        params = dict(params)
+        for name, value in params.items():
+            if hasattr(value, "dims"):
+                params[name] = np.asarray(value)
     states = _real(u0, "u0")
     _check_states(chosen, states)
     times = _real(t, "t").to("cpu", torch.float64)
@@ -135,16 +147,25 @@ def _check_points(axis: str, line: np.ndarray, low: float, high: float) -> None:
 
 def _real(array: Any, what: str) -> Tensor:
     """Return a tensor of any array of real numbers, of single precision where that holds them."""
-    tensor = isinstance(array, Tensor)
-    if tensor:
+    if isinstance(array, Tensor):
         check_plain(array, what)
-    given = array if tensor else np.asarray(array)
-    if given.is_complex() if tensor else given.dtype.kind not in "fiub":
-        raise ValueError(f"{what} is of type {given.dtype}; expected real numbers. Give an array of them.")
-    if tensor:
-        return given if given.dtype == torch.float64 else given.to(torch.float32)
+        if array.is_complex():
+            raise ValueError(_not_real(what, array.dtype))
+        if array.dtype == torch.float64:
+            return array
+        return array.to(torch.float32)
+    given = np.asarray(array)
+    if given.dtype.kind not in "fiub":
+        raise ValueError(_not_real(what, given.dtype))
+    dtype = "f4"
+    if given.dtype.kind == "f" and given.itemsize > 4:
+        dtype = "f8"
     # A copy: torch takes no array that is read backwards, or in another order of bytes.
-    return torch.from_numpy(np.array(given, dtype="f8" if given.dtype.kind == "f" and given.itemsize > 4 else "f4"))
+    return torch.from_numpy(np.array(given, dtype=dtype))
+
+
+def _not_real(what: str, dtype: object) -> str:
+    return f"{what} is of type {dtype}; expected real numbers. Give an array of them."
 
 
 def check_domain(chosen: Equation, domain: Sequence[Sequence[int | float]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from vcnef.grid import cell_centres
 from vcnef.grid import spacing as spacing_of
-from vcnef.pde.derivatives import FiniteDifference
+from vcnef.pde.derivatives import FiniteDifference, add_up
 from vcnef.pde.equation import Equation, Value
 from vcnef.pde.finite_volume import per_sample
 from vcnef.pde.fluxes import METHODS, Law, Method
@@ -80,8 +80,8 @@ def residual_norm(
     Of an equation of your own f is one term: ‖R‖ / (‖u_t‖ + ‖f‖).
     """
     terms = _balance(name, u, u_t, params, domain, method, generation, periodic, grid, t).terms()
-    size = sum(_norm(term) for term in terms)
-    return (_norm(sum(terms)) / torch.where(size > 0, size, 1.0)).reshape(*u.shape[:2], -1)
+    size = add_up(map(_norm, terms))
+    return (_norm(add_up(terms)) / torch.where(size > 0, size, 1.0)).reshape(*u.shape[:2], -1)
 
 
 def time_derivative(u: Float[Tensor, "b t *x c"], t: Float[Tensor, " _"]) -> Float[Tensor, "b t *x c"]:
@@ -142,20 +142,23 @@ def _balance(
             f"vcnef.Equation({chosen.name!r}, f)."
         )
     _check_fields(chosen, u, u_t)
-    box = chosen.problem.domain if domain is None else domain
+    box: Sequence[Sequence[int | float]] = chosen.problem.domain
+    if domain is not None:
+        box = domain
     check_domain(chosen, box)
-    closes = per_axis(chosen.periodic if periodic is None else periodic, chosen.problem.ndim)
+    if periodic is None:
+        periodic = chosen.periodic
+    closes = per_axis(periodic, chosen.problem.ndim)
     if grid is not None and not all(closes):
         spacing = spacing_of(grid)  # between walls, points may stand on them or half a cell away
     else:
         spacing = tuple((high - low) / n for (low, high), n in zip(box, u.shape[2:-1], strict=True))
     way = _method(chosen, method, spacing, closes)
     fields = u.flatten(0, 1)
-    columns = {
-        key: per_sample(values.repeat_interleave(u.shape[1]), fields[..., 0])
-        for key, values in chosen.columns(params, u).items()
-    }
-    where = _where(chosen, u, box, grid, t)
+    columns = {}
+    for key, values in chosen.columns(params, u).items():
+        columns[key] = per_sample(values.repeat_interleave(u.shape[1]), fields[..., 0])
+    where = _where(chosen.name, chosen.law.needs, u, box, grid, t)
     return _Balance(chosen.law, way, fields, u_t.flatten(0, 1), columns, where)
 
 
@@ -173,20 +176,30 @@ def _method(chosen: Equation, method: str, spacing: tuple[float, ...], closes: t
             f"{method!r} takes derivatives around a period, but the fields of {chosen.name!r} lie between walls. "
             "Use 'finite_difference'."
         )
-    return FiniteDifference(spacing, closes) if method == "finite_difference" else METHODS[method](spacing)
+    if method == "finite_difference":
+        return FiniteDifference(spacing, closes)
+    return METHODS[method](spacing)
 
 
 def _where(
-    chosen: Equation, u: Tensor, box: Sequence[Sequence[int | float]], grid: Tensor | None, t: Tensor | None
+    name: str,
+    needs: Collection[str],
+    u: Tensor,
+    box: Sequence[Sequence[int | float]],
+    grid: Tensor | None,
+    t: Tensor | None,
 ) -> dict[str, Tensor]:
     """Return the coordinates and times that the equation depends on."""
     found = {}
-    if chosen.law.needs & set(SPACE):
-        points = cell_centres(box, u.shape[2:-1], dtype=u.dtype, device=u.device) if grid is None else grid.to(u)
-        found = {name: points[None, ..., axis] for axis, name in enumerate(SPACE[: points.shape[-1]])}
-    if "t" in chosen.law.needs:
+    if set(needs) & set(SPACE):
+        if grid is None:
+            grid = cell_centres(box, u.shape[2:-1], dtype=u.dtype, device=u.device)
+        points = grid.to(u)
+        for axis, letter in enumerate(SPACE[: points.shape[-1]]):
+            found[letter] = points[None, ..., axis]
+    if "t" in needs:
         if t is None:
-            raise ValueError(f"{chosen.name!r} depends on time, and t is not given. Give the times of u, t=….")
+            raise ValueError(f"{name!r} depends on time, and t is not given. Give the times of u, t=….")
         times = torch.as_tensor(t).to(u).expand(u.shape[:2])
         found["t"] = per_sample(times.flatten(), u[:, 0, ..., 0])
     return found

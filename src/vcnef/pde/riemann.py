@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 import torch
 from torch import Tensor
 
@@ -62,5 +64,5 @@ def _physical_flux(state: State, axis: int) -> State:
 
 
 def speed_squared(v: list[Tensor]) -> Tensor:
-    """|v|² of the velocity components."""
-    return sum(component * component for component in v)
+    """Return |v|² of the velocity components."""
+    return reduce(torch.add, [component * component for component in v])

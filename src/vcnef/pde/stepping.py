@@ -11,6 +11,7 @@ to learn how many steps to queue, and once more if wave speeds have risen meanwh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -39,9 +40,11 @@ class Scheme(Protocol):
 
     def limit(self, state: State) -> Tensor:
         """Return the largest stable time step of each sample, `[b]`."""
+        ...
 
     def step(self, state: State, dt: Tensor) -> State:
         """Return the state after time steps `dt [b]`."""
+        ...
 
 
 @runtime_checkable
@@ -53,12 +56,15 @@ class SplitScheme(Scheme, Protocol):
 
     def start(self, fields: State) -> State:
         """Return the state of these fields, with what the sub-steps carry along besides."""
+        ...
 
     def read(self, state: State) -> State:
         """Return the fields of a state."""
+        ...
 
     def substep(self, state: State, dt: Tensor) -> State:
         """Return the state after sub-steps `dt [b]` of the split-off part."""
+        ...
 
 
 @torch.no_grad()
@@ -75,8 +81,9 @@ def integrate(
     `compiled` defaults to CUDA only.
     """
     u = u0.new_empty(len(u0), len(times), *u0.shape[1:])
-    gaps = [after - before for before, after in zip([0.0, *times], times, strict=False)]
-    compiled = u0.is_cuda if compiled is None else compiled
+    gaps = [after - before for before, after in pairwise([0.0, *times])]
+    if compiled is None:
+        compiled = u0.is_cuda
     run = None
     for rows in _groups(build(params), u0):
         scheme = build([p[rows] for p in params])
@@ -112,11 +119,15 @@ def _components(u0: Tensor) -> State:
 
 
 def _start(scheme: Scheme, fields: State) -> State:
-    return scheme.start(fields) if isinstance(scheme, SplitScheme) else fields
+    if isinstance(scheme, SplitScheme):
+        return scheme.start(fields)
+    return fields
 
 
 def _read(scheme: Scheme, state: State) -> State:
-    return scheme.read(state) if isinstance(scheme, SplitScheme) else state
+    if isinstance(scheme, SplitScheme):
+        return scheme.read(state)
+    return state
 
 
 def _groups(scheme: Scheme, u0: Tensor) -> Iterator[Tensor | slice]:
@@ -142,7 +153,7 @@ class _Run:
         # With no time left a step changes nothing, so it may be traced and captured on the live state.
         step = (scheme, state, self.left, self.split_left, self.least, self.most)
         self._step = repeatable(_step, step, compiled)
-        self._substep = None
+        self._substep: Callable[[], None] | None = None
         if isinstance(scheme, SplitScheme):
             self._substep = repeatable(_substep, (scheme, state, self.split_left), compiled)
 
@@ -163,8 +174,9 @@ class _Run:
                 return
             for _ in range(min(steps, LOOK_EVERY)):
                 self._step()
-                for _ in range(substeps):
-                    self._substep()
+                if self._substep is not None:
+                    for _ in range(substeps):
+                        self._substep()
 
     def _plan(self) -> tuple[int, int]:
         """Return the steps that the slowest sample needs, and sub-steps in each; only here the host waits."""
@@ -172,7 +184,7 @@ class _Run:
         limit = self.scheme.limit(self.state)
         dt = _time_step(limit, left, self.least)
         pieces = torch.zeros_like(dt)
-        if self._substep is not None:
+        if isinstance(self.scheme, SplitScheme):
             # A run that has blown up needs none; its one long step would ask all others for thousands.
             going = limit >= self.least
             pieces = torch.ceil(dt / self.scheme.sublimit).where(going, 0.0)

@@ -48,7 +48,7 @@ def violins(
         raise ValueError(
             f"unseen has {unknown}; expected values among {values}. Name the values as the errors do.",
         )
-    by_factors = log
+    by_factors = bool(log)
     if log is None:
         by_factors = _spans_decades(groups)
     names = list(map(_spell, values))
