@@ -50,7 +50,9 @@ def sigma(x: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
 
 def linear(x: Float[Tensor, "*b i"], layer: nn.Linear, activation: nn.Module | None = None) -> Float[Tensor, "*b o"]:
     out = F.linear(x, layer.weight, layer.bias)
-    return out if activation is None else activation(out)
+    if activation is None:
+        return out
+    return activation(out)
 
 
 def gelu_map(x: Float[Tensor, "*b i"], weight: Tensor, bias: Tensor) -> Float[Tensor, "*b o"]:
@@ -112,8 +114,9 @@ def inference(device: torch.device, half: torch.dtype | None) -> Arithmetic:
 
     def chosen_add_norm(z: Tensor, update: Tensor | None, bias: Tensor | None, norm: nn.LayerNorm) -> Tensor:
         # The update is a layer's fresh output, so the sum may take its memory; z may have a time axis of size one.
-        in_place = update is not None and update.dtype == z.dtype and update.shape[1] >= z.shape[1]
-        return norm(update.add_(z)) if in_place else add_norm(z, update, bias, norm)
+        if update is not None and update.dtype == z.dtype and update.shape[1] >= z.shape[1]:
+            return norm(update.add_(z))
+        return add_norm(z, update, bias, norm)
 
     return Arithmetic(chosen_linear, gelu_map, chosen_sigma_map, chosen_add_norm, mixing)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -43,8 +45,6 @@ def membership(attention: LinearAttention) -> Float[Tensor, "d h"]:
 def joined_softmax_attention(attention: SoftmaxAttention, z: Float[Tensor, "*b s d"]) -> Float[Tensor, "*b s d"]:
     """Softmax attention before its last map, by torch's fused operators, which never store the s × s weights."""
     sets = z.reshape(-1, *z.shape[-2:])  # they take one batch axis
-    q, k, v = (
-        rearrange(project(sets), "b s (h e) -> b h s e", h=attention.heads)
-        for project in (attention.query, attention.key, attention.value)
-    )
+    by_head = partial(rearrange, pattern="b s (h e) -> b h s e", h=attention.heads)
+    q, k, v = by_head(attention.query(sets)), by_head(attention.key(sets)), by_head(attention.value(sets))
     return rearrange(F.scaled_dot_product_attention(q, k, v), "b h s e -> b s (h e)").view_as(z)

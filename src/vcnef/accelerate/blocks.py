@@ -80,13 +80,19 @@ class LayeredBlock:
     def __init__(self, block: nn.Module, arithmetic: Arithmetic, known: set[str]) -> None:
         self.block, self.arithmetic, self.known = block, arithmetic, known
         self.local: Callable[[Tensor, Sides], Tensor] | None = None
-        kind = type(block.attention) if "attention" in known else None
-        self.linear, self.softmax, self.alone = (kind is each for each in (LinearAttention, SoftmaxAttention, Nothing))
+        kind = None
+        if "attention" in known:
+            kind = type(block.attention)
+        self.linear = kind is LinearAttention
+        self.softmax = kind is SoftmaxAttention
+        self.alone = kind is Nothing
         self.member: Tensor | None = None
 
     def prepare(self) -> LayeredBlock:
-        """Ready to attend by itself, which the kernels of a whole block do otherwise."""
-        self.member = membership(self.block.attention) if self.linear else None
+        """Make it ready to attend by itself, which the kernels of a whole block do otherwise."""
+        self.member = None
+        if self.linear:
+            self.member = membership(self.block.attention)
         return self
 
     def transform(self, z: Float[Tensor, "b s d"], sides: Sides) -> Float[Tensor, "b s d"]:
@@ -100,7 +106,9 @@ class LayeredBlock:
 
     def begin(self, z: Float[Tensor, "b t_or_1 s d"], sides: Sides) -> Begun:
         z = self.attend(z, sides)
-        shift = None if type(self.block.shift) is Nothing else self.arithmetic.linear(z, self.block.shift, None)
+        shift = None
+        if type(self.block.shift) is not Nothing:
+            shift = self.arithmetic.linear(z, self.block.shift, None)
         return Begun(z, self.arithmetic.sigma_map(z, self.block.scale), shift)
 
     def finish(self, begun: Begun, field: Float[Tensor, "b_or_1 t s d"]) -> Float[Tensor, "b t s d"]:
@@ -116,11 +124,13 @@ class LayeredBlock:
         return self.finish(self.begin(z, sides), field)
 
     def attend(self, z: Float[Tensor, "*b s d"], sides: Sides) -> Float[Tensor, "*b s d"]:
-        """LN(z + Attn(z) + Local(z)), of which a block may have neither."""
+        """Return LN(z + Attn(z) + Local(z)), of which a block may have neither."""
         update, bias = self.attention_update(z)
         if self.local is not None:
             mixed = self.local(z, sides)
-            update = mixed if update is None else update + mixed
+            if update is not None:
+                mixed = update + mixed
+            update = mixed
         return self.arithmetic.add_norm(z, update, bias, self.block.attention_norm)
 
     def attention_update(self, z: Float[Tensor, "*b s d"]) -> tuple[Tensor | None, Tensor | None]:
@@ -130,7 +140,9 @@ class LayeredBlock:
         if self.linear:
             update = unbiased_linear_attention(attention, z, self.arithmetic, self.member)
             bias = attention.out.bias
-            return (update, bias) if self.arithmetic.norm_adds_bias else (update + bias, None)
+            if self.arithmetic.norm_adds_bias:
+                return update, bias
+            return update + bias, None
         if self.softmax:
             return self.map_last(joined_softmax_attention(attention, z), attention.out)
         # A copy: the norm may take the memory of an update, and this one could be z itself.
@@ -183,6 +195,7 @@ def branches_together(branches: list[CoordinateBranch], coordinates: Coordinates
     if type(branches[0].project) is nn.Identity:
         return g.unsqueeze(1)
     activation, lasts = branches[0].project[0], [branch.project[1] for branch in branches]
-    weight, bias = (torch.stack([getattr(last, name) for last in lasts]) for name in ("weight", "bias"))
+    weight = torch.stack([last.weight for last in lasts])
+    bias = torch.stack([last.bias for last in lasts])
     hidden = activation(g).flatten(1, 2)
     return torch.baddbmm(bias.unsqueeze(1), hidden, weight.mT).view_as(g).unsqueeze(1)

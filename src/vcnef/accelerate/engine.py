@@ -38,13 +38,17 @@ class Reference:
         self.whole = isinstance(model, TrajectoryModel) and calls_more(model)
 
     def encode(self, *question: Tensor | None) -> Any:
-        return question if self.whole else self.model.encode(*question)
+        if self.whole:
+            return question
+        return self.model.encode(*question)
 
     def query_in_parts(self, latent: Any, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
         if not self.whole:
             return self.model.query_in_parts(latent, t, times)
         u0, grid, params = latent
-        parts = t.split(times, dim=-1) if self.model.independent_times else (t,)
+        parts = (t,)
+        if self.model.independent_times:
+            parts = t.split(times, dim=-1)
         return (self.model(u0, grid, part, params) for part in parts)
 
 

@@ -17,7 +17,9 @@ def explain(model: Any, precision: str = "fp16", *, training: bool = False) -> s
     model: a model or a surrogate. precision: as `predict` takes it, or what a training run autocasts to.
     training: how it is computed in training, in place of predictions.
     """
-    network = plain(model if isinstance(model, nn.Module) else model.model)
+    if not isinstance(model, nn.Module):
+        model = model.model
+    network = plain(model)
     if precision not in HALF:
         raise ValueError(f"precision is {precision!r}; expected one of {', '.join(map(repr, HALF))}.")
     device = next(network.parameters()).device

@@ -101,7 +101,9 @@ class PackedBlock:
         return APPLY(z, *MIX(z, self.weights), field, self.weights, self.extra(z, sides), decoder)
 
     def extra(self, z: Tensor, sides: Sides) -> Tensor | None:
-        return None if self.local is None else self.local(z, sides)
+        if self.local is None:
+            return None
+        return self.local(z, sides)
 
 
 class TrainedBlock:
@@ -134,7 +136,9 @@ class TrainedBlock:
         if not self.layered.linear:
             return self.layered.attend(z, sides)
         attention, norm, local = self.block.attention, self.block.attention_norm, self.layered.local
-        extra = None if local is None else local(z, sides)
+        extra = None
+        if local is not None:
+            extra = local(z, sides)
         weights = learnt(attention.query, attention.key, attention.value, attention.out, norm)
         return ATTENTION(z, extra, weights, attention.heads, norm.eps)
 
@@ -180,7 +184,8 @@ def half_arithmetic(device: torch.device, dtype: torch.dtype, *, training: bool)
     keep tokens in single precision between them."""
 
     def add_norm(z: Tensor, update: Tensor | None, bias: Tensor | None, norm: nn.LayerNorm) -> Tensor:
-        z = z if update is None else z.expand_as(update)
+        if update is not None:
+            z = z.expand_as(update)
         return RESIDUAL(z.to(dtype), update, bias, learnt(norm), norm.eps)
 
     def gelu_map(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -221,8 +226,12 @@ def grid_stencils(stencil: Stencil, sides: Sides) -> list[GridStencil] | None:
 
 def trained_local(stencil: Stencil) -> Local:
     def local(z: Tensor, sides: Sides) -> Tensor:
-        stencils = grid_stencils(stencil, sides) if all(stencil.closes) else None
-        return stencil(z, sides) if stencils is None else NEIGHBOURS(z, stencils)
+        stencils = None
+        if all(stencil.closes):
+            stencils = grid_stencils(stencil, sides)
+        if stencils is None:
+            return stencil(z, sides)
+        return NEIGHBOURS(z, stencils)
 
     return local
 
@@ -235,6 +244,8 @@ def packed_local(stencil: Stencil, operands: torch.dtype) -> Local:
         if sides not in known:
             known[sides] = grid_stencils(stencil, sides)
         stencils = known[sides]
-        return stencil(z, sides) if stencils is None else MIX_NEIGHBOURS(z, stencils, operands)
+        if stencils is None:
+            return stencil(z, sides)
+        return MIX_NEIGHBOURS(z, stencils, operands)
 
     return local
