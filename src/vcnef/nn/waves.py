@@ -23,7 +23,7 @@ class Axis(NamedTuple):
     highest: int
 
 
-def waves_along(side: int, closes: bool, modes: int, like: Float[Tensor, "..."], *, real: bool) -> Axis:
+def waves_along(side: int, closes: bool, modes: int, like: Tensor, *, real: bool) -> Axis:
     """Return the waves of an axis with `side` points, as many as it holds and at most `modes` of each sign.
 
     An axis that does not close is continued by its mirror image, so that its ends meet. Where the input is `real`,
@@ -52,9 +52,7 @@ class Waves:
     throughout: compilers and exporters have little for complex numbers.
     """
 
-    def __init__(
-        self, sides: tuple[int, ...], closes: tuple[bool, ...], modes: int, like: Float[Tensor, "..."]
-    ) -> None:
+    def __init__(self, sides: tuple[int, ...], closes: tuple[bool, ...], modes: int, like: Tensor) -> None:
         self.modes = modes
         last = len(sides) - 1
         self.axes = [
