@@ -15,7 +15,8 @@ from vcnef.data.splits import split_rows
 from vcnef.evaluation import evaluate
 from vcnef.evaluation.held_out import choose_judged
 from vcnef.metrics import nrmse
-from vcnef.workflow import asked_window, choose_preset, fit, load, suited_config, train
+from vcnef.own_data import MIN_STEPS, asked_window, choose_preset, suit
+from vcnef.workflow import fit, load, train
 
 TINY = {"width": 8, "heads": 2, "depth": 1, "modulations": 1, "batch": 4, "epochs": 1, "devices": "cpu"}
 T = np.linspace(0.0, 0.5, 4)
@@ -144,8 +145,30 @@ def test_data_with_many_frames_are_learnt_in_windows_with_patches_that_fit(sides
     u = np.random.default_rng(0).normal(size=(4, 8, *sides, 1))
     data = from_arrays(u, periodic=periodic)
     assert choose_preset(data) == preset
-    assert suited_config(data).model.options["patches"] == patches
+    assert suit(preset, data).model.options["patches"] == patches
     assert choose_preset(data, "direct") == f"own/small{len(sides)}d"
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3])
+def test_a_gpu_learns_windows_with_a_wider_model(monkeypatch, ndim):
+    data = from_arrays(np.random.default_rng(0).normal(size=(4, 8, *(16,) * ndim, 1)))
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert choose_preset(data, devices="auto") == f"own/windows{ndim}d_gpu"
+    assert choose_preset(data, devices=1) == f"own/windows{ndim}d_gpu"
+    assert choose_preset(data, devices="cpu") == f"own/windows{ndim}d"
+    wide, narrow = (Config.load(choose_preset(data, devices=devices)) for devices in ("auto", "cpu"))
+    assert wide.model.options["width"] > narrow.model.options["width"]
+    assert wide.train.precision == "half"
+
+
+def test_few_data_get_more_epochs():
+    def steps(samples):
+        config = suit("own/windows1d", from_arrays(np.random.default_rng(0).normal(size=(samples, 9, 16, 1))))
+        return config.train.epochs, config.train.epochs * -(-samples // config.train.batch) * 8
+
+    few, many = steps(20), steps(640)
+    assert few[0] > many[0] == Config.load("own/windows1d").train.epochs
+    assert MIN_STEPS <= few[1] <= 1.1 * MIN_STEPS < many[1]
 
 
 @pytest.mark.parametrize(

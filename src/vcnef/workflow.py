@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from inspect import signature
@@ -18,8 +18,7 @@ import numpy as np
 
 from vcnef.checks import check_path
 from vcnef.config import Config
-from vcnef.config.sections import ABOUT_WHOLE
-from vcnef.config.settings import flatten, parse_setting
+from vcnef.config.settings import flatten
 from vcnef.data import StoredTrajectories, Trajectories, from_arrays
 from vcnef.data.arrays import by_name
 from vcnef.data.augment import Symmetry
@@ -31,22 +30,17 @@ from vcnef.data.vouching import examine
 from vcnef.data.windows import Window, choose_window, departures
 from vcnef.grid import is_scattered
 from vcnef.models.registry import option_names
+from vcnef.own_data import asked_window, choose_preset, suit
 from vcnef.packaged import locate
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.instance import describe_instance
-from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
+from vcnef.surrogate.points import UNEVEN, arrangement
 from vcnef.training.checkpoint import FREE_TO_CHANGE, begun_in_order, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
 from vcnef.training.own import check_objective, check_settings
 from vcnef.training.screen import describe_choices, training_progress
 
-MANY = 2000
-"""From so many trajectories on, the larger of the presets for own data is taken."""
-WITHOUT_WINDOWS = ABOUT_WHOLE | {"physics": 0.0, "unroll": "full", "clocks": 0}
-"""Settings that say how whole trajectories are learnt, and their defaults."""
-FEWEST_TOKENS = 8
-"""Along each axis, where patches are chosen."""
 VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
 """All frames and points. Data in memory are taken so: the strides of a preset are meant for files."""
 STRAIGHT = 0.1
@@ -92,7 +86,7 @@ def fit(
     valid, test: trajectories (or, without parameters of their own, an array like `data`) that choose the weights, and
         that are kept for the test; the run then trains on everything else. By default a twentieth and a tenth of the
         data, drawn by a fixed seed; a number for `valid` is another share.
-    model, preset: by default a VCNeF, with a preset chosen by the number of space axes and of trajectories.
+    model, preset: by default a VCNeF, with a preset chosen by the data and by whether there is a GPU.
     overrides: any value of the preset, as `train={"epochs": 50}`, or `epochs=50` where only one section has that key.
         Strides and the horizon are those of the data, unless they are given here; a warning says which ones of a
         preset are left out so.
@@ -111,8 +105,8 @@ def fit(
         overrides, valid = {**overrides, "data.valid": valid}, None
     sets = {"valid": _as_set("valid", valid, given), "test": _as_set("test", test, given)}
     window = asked_window(overrides) if model in (None, "vcnef") else "direct"
-    chosen = preset or choose_preset(trajectories, window)
-    config = Config.load(preset) if preset else fit_patches(chosen, trajectories)
+    chosen = preset or choose_preset(trajectories, window, devices)
+    config = Config.load(preset) if preset else suit(chosen, trajectories)
     config = config.with_model(model or config.model.name)
     if preset and (ignored := _ignored_view(str(preset), config, overrides)):
         warnings.warn(ignored, UserWarning, stacklevel=2)
@@ -198,51 +192,6 @@ def train(
 def load(path: str | Path) -> Surrogate:
     """The surrogate of a run folder, of a model folder, or of a packaged model: `load("burgers")`."""
     return Surrogate.load(locate(check_path(path, "The run or model to load")))
-
-
-def choose_preset(data: Data, window: str | float = "auto") -> str:
-    """The preset for own data: on windows where the data make some, else by dimensions and number of trajectories."""
-    ndim = data.problem.ndim
-    # What is no window is refused with the rest of the configuration.
-    asked = window == "auto" if isinstance(window, str) else window > 0
-    even = arrangement(data.grid) not in (UNEVEN, SCATTERED)
-    if asked and even and choose_window(data, window):
-        return f"own/windows{ndim}d"
-    return f"own/{'large' if len(data) >= MANY else 'small'}{ndim}d"
-
-
-def suited_config(data: Data, window: str | float = "auto") -> Config:
-    """That preset, with patches that fit the grid."""
-    return fit_patches(choose_preset(data, window), data)
-
-
-def fit_patches(preset: str, data: Data) -> Config:
-    """A preset for own data with patches that fit the grid; scattered points make none and have no neighbours."""
-    config = Config.load(preset)
-    if is_scattered(data.grid):
-        return config.override({"model.options.patches": (), "model.options.local": 0})
-    if preset.startswith("own/windows"):
-        return config.override({"model.options.patches": fitting_patches(data)})
-    return config
-
-
-def asked_window(settings: Mapping[str, Any] | Iterable[str]) -> str | float:
-    """The window among settings as `Config.override` takes them. Where they have none it is "auto", or "direct" if they
-    have what is about whole trajectories."""
-    given = settings if isinstance(settings, Mapping) else dict(map(parse_setting, settings))
-    values = {name.rpartition(".")[2]: value for name, value in flatten(given)}
-    about_whole = any(values.get(name, default) != default for name, default in WITHOUT_WINDOWS.items())
-    return values.get("window", "direct" if about_whole else "auto")
-
-
-def fitting_patches(data: Data) -> tuple[int, ...]:
-    """Patches of 4 points, or of 2, that leave enough tokens and, along periodic axes, close the ring; else points."""
-    closed = [side for side, closes in zip(data.resolution, data.problem.closes, strict=True) if closes]
-    for size in (4, 2):
-        enough = min(data.resolution) >= FEWEST_TOKENS * size
-        if enough and not any(side % size for side in closed):
-            return (size,)
-    return ()
 
 
 def check_fit(config: Config, data: Data) -> None:

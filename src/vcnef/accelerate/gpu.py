@@ -6,7 +6,7 @@ them. In wider ones the products are the library's, and `half_arithmetic` has ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cached_property
 
@@ -179,9 +179,17 @@ def trained_decoder(decoder: PointDecoder, dtype: torch.dtype) -> Callable[[Tens
 # --- Wider blocks ---------------------------------------------------------------------------------------------------
 
 
-def half_arithmetic(device: torch.device, dtype: torch.dtype, *, training: bool) -> Arithmetic:
+def half_arithmetic(
+    device: torch.device, dtype: torch.dtype, attentions: Iterable[LinearAttention], *, training: bool
+) -> Arithmetic:
     """Norms, GELU and the mixing matrix as kernels, under autocasting to `dtype`: compilers make several of each, and
-    keep tokens in single precision between them."""
+    keep tokens in single precision between them.
+
+    Which of the `attentions` a kernel mixes is asked here: asked while a step is compiled, the answer would cut the
+    step in pieces, and gradients be added up between them.
+    """
+    sizes = {(each.out.out_features, each.heads) for each in attentions}
+    mixed = {size for size in sizes if MIXING.obstacle(device, dtype, *size) is None}
 
     def add_norm(z: Tensor, update: Tensor | None, bias: Tensor | None, norm: nn.LayerNorm) -> Tensor:
         if update is not None:
@@ -197,8 +205,7 @@ def half_arithmetic(device: torch.device, dtype: torch.dtype, *, training: bool)
         return TRAINING.linear(x, layer, activation)
 
     def mixing_matrix(gram: Tensor, key_sum: Tensor, attention: LinearAttention) -> Tensor:
-        width = gram.shape[-1]
-        if MIXING.obstacle(device, dtype, width, attention.heads) is not None:
+        if (gram.shape[-1], attention.heads) not in mixed:
             return mixing(gram, key_sum, attention)
         weights = [attention.value.weight, attention.value.bias, attention.out.weight]
         return MIXING(gram, key_sum, weights, attention.heads)

@@ -285,5 +285,6 @@ class Planner:
         if self.no_kernels is None:
             from vcnef.accelerate.gpu import half_arithmetic
 
-            return half_arithmetic(setting.device, setting.half, training=setting.training)
+            attentions = [part for part in self.model.modules() if type(part) is LinearAttention]
+            return half_arithmetic(setting.device, setting.half, attentions, training=setting.training)
         return TRAINING if setting.training else inference(setting.device, setting.half)

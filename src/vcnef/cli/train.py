@@ -72,6 +72,7 @@ def train(
     from vcnef.cli._surrogates import plain_warnings, spoken_warnings
     from vcnef.config import Config
     from vcnef.data import open as open_data
+    from vcnef.own_data import asked_window, choose_preset, suit
 
     # Whatever can be refused without reading data is refused first.
     workflow.check_folder(out, resume=resume)
@@ -87,8 +88,8 @@ def train(
             # Whatever is to be said of the data is said where they are read, below.
             warnings.simplefilter("ignore")
             streamed = open_data(files, **given, stream=True)
-        preset = workflow.choose_preset(streamed, workflow.asked_window(settings or []))
-        chosen = workflow.fit_patches(preset, streamed)
+        preset = choose_preset(streamed, asked_window(settings or []), _number(devices))
+        chosen = suit(preset, streamed)
     config = chosen.override(settings or [])
     with plain_warnings():
         trajectories = open_data(files, **config.view(), **given)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from vcnef.models.vcnef import Latent, VCNeF
 from vcnef.nn.patches import whole_sides
+from vcnef.nn.waves import Waves
 from vcnef.periodicity import Periodic, per_axis
 
 FASTEST = 400.0
@@ -283,27 +284,15 @@ class SpectralMixing(nn.Module):
 
     def mix(self, row: Float[Tensor, "*b s d"], weight: Tensor, grid: TokenGrid) -> Float[Tensor, "*b s d"]:
         """Return the tokens of one grid, filtered by its weights."""
-        field, axes = row.to(weight.dtype).unflatten(-2, grid.sides), tuple(range(-1 - len(grid.sides), -1))
-        for axis, closes in zip(axes, self.closes, strict=True):
-            if not closes:
-                field = torch.cat((field, field.flip(axis)), dim=axis)
-        around = tuple(field.shape[axis] for axis in axes)
-        spectrum = torch.fft.rfftn(field, dim=axes, norm="forward")
-        filtered = spectrum * self.filter(weight, around)
-        field = torch.fft.irfftn(filtered, s=around, dim=axes, norm="forward")
-        inside = tuple(slice(side) for side in grid.sides)
-        return field[(..., *inside, slice(None))].flatten(axes[0], -2)
-
-    def filter(self, weight: Tensor, sides: tuple[int, ...]) -> Tensor:
-        """Return the factor of every wave number of a transform; zero where there is no weight."""
-        # The highest wave number of an even side stands for both signs, and is left out.
-        most = [min(self.modes, (side - 1) // 2) for side in sides]
-        places = [torch.arange(-count, count + 1, device=weight.device) for count in most[:-1]]
-        places.append(torch.arange(most[-1] + 1, device=weight.device))
-        there = torch.meshgrid(*[each % side for each, side in zip(places, sides, strict=True)], indexing="ij")
-        here = torch.meshgrid(*[each + self.modes for each in places[:-1]], places[-1], indexing="ij")
-        shape = (*sides[:-1], sides[-1] // 2 + 1, *weight.shape[-2:])
-        return torch.view_as_complex(weight.new_zeros(shape).index_put(there, weight[here]))
+        field = row.to(weight.dtype).reshape(-1, *grid.sides, row.shape[-1])
+        waves = Waves(grid.sides, self.closes, self.modes, field)
+        real, imaginary = waves.to_spectrum(field)
+        w_real, w_imaginary = waves.choose(weight).unbind(-1)
+        mixed = waves.to_points(
+            real * w_real - imaginary * w_imaginary,
+            real * w_imaginary + imaginary * w_real,
+        )
+        return mixed.view(row.shape)
 
 
 # --- Patches of fixed physical size ---------------------------------------------------------------------------------

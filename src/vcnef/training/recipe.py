@@ -70,7 +70,8 @@ class Recipe:
     precision: Literal["fp32", "tf32", "bf16", "fp16", "half"] = "fp32"
     """On a GPU "half" is fp16, which is eight times finer than bf16; elsewhere it is bf16."""
     compile: bool | None = None
-    """Fuse the model with `torch.compile` and replay its steps as CUDA graphs; by default on a GPU."""
+    """Fuse the model with `torch.compile`; by default on a GPU, in runs of four minutes or more. Unless it is false,
+    steps on one GPU are replayed as CUDA graphs."""
     seed: int = 0
     """Decides the initial weights, the order of the samples and whatever else is drawn."""
     validate_every: int = 1

@@ -1,0 +1,84 @@
+"""Which preset suits data of one's own, and what of it the data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import ceil
+from typing import Any
+
+import torch
+
+from vcnef.config import Config
+from vcnef.config.sections import ABOUT_WHOLE
+from vcnef.config.settings import flatten, parse_setting
+from vcnef.data import StoredTrajectories, Trajectories
+from vcnef.data.splits import VALID_SHARE
+from vcnef.data.windows import choose_window
+from vcnef.grid import is_scattered
+from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
+
+LARGE_FROM = 2000
+"""From so many trajectories on, the larger of the presets for whole trajectories is taken."""
+WITHOUT_WINDOWS = ABOUT_WHOLE | {"physics": 0.0, "unroll": "full", "clocks": 0}
+"""Settings that say how whole trajectories are learnt, and their defaults."""
+MIN_TOKENS = 8
+"""Along each axis, where patches are chosen."""
+MIN_STEPS = 5000
+"""Of a run on windows: few data make short epochs, and more of them are then needed."""
+Data = Trajectories | StoredTrajectories
+
+
+def choose_preset(data: Data, window: str | float = "auto", devices: int | str = "cpu") -> str:
+    """Return the preset for own data: on windows where the data make some, else by dimensions and trajectories.
+
+    On a GPU, which is bound by the number of its kernels and not by their size, windows are learnt by wider models.
+    """
+    ndim = data.problem.ndim
+    # What is no window is refused with the rest of the configuration.
+    asked = window == "auto" if isinstance(window, str) else window > 0
+    even = arrangement(data.grid) not in (UNEVEN, SCATTERED)
+    if asked and even and choose_window(data, window):
+        on_gpu = devices != "cpu" and torch.cuda.is_available()
+        return f"own/windows{ndim}d_gpu" if on_gpu else f"own/windows{ndim}d"
+    return f"own/{'large' if len(data) >= LARGE_FROM else 'small'}{ndim}d"
+
+
+def suit(preset: str, data: Data) -> Config:
+    """Return a preset for own data with patches that fit the grid, and on windows enough epochs for few data.
+
+    Scattered points make no patches and have no neighbours.
+    """
+    config = Config.load(preset)
+    if is_scattered(data.grid):
+        return config.override({"model.options.patches": (), "model.options.local": 0})
+    if not preset.startswith("own/windows"):
+        return config
+    batches = ceil((1 - VALID_SHARE) * len(data) / config.train.batch)
+    epochs = ceil(MIN_STEPS / (batches * max(len(data.t) - 1, 1)))
+    return config.override(
+        {"model.options.patches": fitting_patches(data), "train.epochs": max(epochs, config.train.epochs)}
+    )
+
+
+def asked_window(settings: Mapping[str, Any] | Iterable[str]) -> str | float:
+    """Return the window among settings as `Config.override` takes them.
+
+    Where they have none it is "auto", or "direct" if they have what is about whole trajectories.
+    """
+    given = settings if isinstance(settings, Mapping) else dict(map(parse_setting, settings))
+    values = {name.rpartition(".")[2]: value for name, value in flatten(given)}
+    about_whole = any(values.get(name, default) != default for name, default in WITHOUT_WINDOWS.items())
+    return values.get("window", "direct" if about_whole else "auto")
+
+
+def fitting_patches(data: Data) -> tuple[int, ...]:
+    """Return patches of 4 points, or of 2, that leave enough tokens and, along periodic axes, close the ring.
+
+    Where neither do, tokens are points.
+    """
+    closed = [side for side, closes in zip(data.resolution, data.problem.closes, strict=True) if closes]
+    for size in (4, 2):
+        enough = min(data.resolution) >= MIN_TOKENS * size
+        if enough and not any(side % size for side in closed):
+            return (size,)
+    return ()
