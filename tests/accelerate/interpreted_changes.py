@@ -7,7 +7,7 @@ from changes import build, changes, subclass
 from vcnef.accelerate.engine import FastVCNeF, _engine
 from vcnef.accelerate.kernels import launch
 from vcnef.accelerate.kernels.weights import Tiling
-from vcnef.accelerate.planner import Setting
+from vcnef.accelerate.planner import PlanSetting
 
 launch.TILINGS |= dict.fromkeys(launch.TILINGS, Tiling(16, 64, 4, 2))
 CPU = torch.device("cpu")
@@ -23,7 +23,7 @@ FORMS = {"hook", "subclass", "parametrization", "eps", "heads"}
 
 @torch.no_grad()
 def answer(model, question, *, half, training):
-    engine = _engine(model, Setting(CPU, half, training=training))
+    engine = _engine(model, PlanSetting(CPU, half, training=training))
     if training:
         return engine, (engine.forward if isinstance(engine, FastVCNeF) else engine.model)(*question)
     u0, grid, t, params = question

@@ -7,7 +7,7 @@ import vcnef
 from vcnef.accelerate.engine import _engine
 from vcnef.accelerate.kernels import launch
 from vcnef.accelerate.kernels.weights import Tiling
-from vcnef.accelerate.planner import Planner, Setting
+from vcnef.accelerate.planner import Planner, PlanSetting
 from vcnef.grid import cell_centres
 
 SMALL = {"width": 16, "heads": 2, "depth": 1, "modulations": 2, "local": 1}
@@ -41,7 +41,7 @@ def engine_of(model, half, *, training, whole_blocks=True):
     obstacle = Planner.obstacle_of_block
     if not whole_blocks:
         Planner.obstacle_of_block = lambda *_: "as if they were too wide"
-    engine = _engine(model, Setting(torch.device("cpu"), half, training=training))
+    engine = _engine(model, PlanSetting(torch.device("cpu"), half, training=training))
     Planner.obstacle_of_block = obstacle
     found = engine.plan["modulations.0"].startswith("fused kernels")
     assert found == whole_blocks, engine.plan

@@ -9,7 +9,7 @@ from vcnef.accelerate.arithmetic import TRAINING, inference
 from vcnef.accelerate.patches import decode_patches, encode_patches, encode_space, encode_time
 from vcnef.grid import cell_centres
 from vcnef.models.vcnef import FourierCoordinates, PatchDecoder, PatchEncoder
-from vcnef.nn.patches import whole_sides
+from vcnef.nn.patching import whole_sides
 
 SIDES = [(20,), (8, 12), (8, 4, 12), (7,), (9, 5), (5, 4, 9)]
 """Of whole patches, and of others."""

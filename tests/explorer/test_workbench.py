@@ -154,3 +154,10 @@ def test_a_forgotten_prediction_is_computed_in_its_turn(surrogates, monkeypatch)
     bench.shown(ask)
     assert len(pages) == 1
     assert pages[0] != ask.page
+
+
+def test_errors_without_a_solution_are_refused_in_a_sentence(surrogates):
+    bench = Workbench({"burgers": surrogates["burgers"]})
+    ask = bench.read({"params": {"nu": 0.1}, "points": 8, "times": 2})
+    with pytest.raises(ValueError, match=r"The solver's answer to this question is not kept any more. Run the solver"):
+        bench.errors(ask)

@@ -7,7 +7,7 @@ import vcnef
 from vcnef.accelerate.stencil import convolve_tokens
 from vcnef.grid import cell_centres
 from vcnef.models.vcnef_beyond import PeriodicFeatures, SpectralMixing, Stencil
-from vcnef.nn.patches import continue_field
+from vcnef.nn.patching import continue_field
 
 CHANNEL = (True, False)
 SIDES = (12, 8)

@@ -9,7 +9,7 @@ import vcnef
 from vcnef.grid import cell_centres
 from vcnef.models.interface import TrajectoryModel
 from vcnef.models.rollout import TimeInterpolated
-from vcnef.nn.norms import instance_norm, layer_norm
+from vcnef.nn.layer_norm import instance_norm, layer_norm
 
 SIDES = {1: (12,), 2: (16, 8)}
 VCNEF = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}

@@ -1,7 +1,7 @@
 import torch
 
 from vcnef.grid import cell_centres
-from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
+from vcnef.nn.patching import continue_field, continue_grid, patch_points, whole_sides
 
 
 def test_whole_sides():

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from vcnef.nn.spectral import SpectralConv
+from vcnef.nn.spectral_conv import SpectralConv
 
 
 @pytest.mark.parametrize("out", [2, 3])

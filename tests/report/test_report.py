@@ -11,7 +11,7 @@ from matplotlib.image import imread
 
 from vcnef.report import Picture, RunRecord, build_report, drawings
 from vcnef.report.drawings import label, png
-from vcnef.report.numbers import change
+from vcnef.report.page_numbers import change
 
 SECTIONS = [
     "Key numbers", "Training", "Error over time", "Super-resolution", "Parameters", "Pictures", "Spectra", "Timing",

@@ -3,7 +3,7 @@
 import pytest
 
 from vcnef.report import RunRecord, build_report, drawings
-from vcnef.report.timing import accuracy_cost
+from vcnef.report.page_timing import accuracy_cost
 
 SOLVER = [
     {"resolution": [32], "seconds": 0.02, "nrmse": 0.04, "samples": 12},

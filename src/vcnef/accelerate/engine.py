@@ -18,7 +18,7 @@ from torch.autograd import forward_ad
 
 from vcnef.accelerate.kernels.requirements import switched_off
 from vcnef.accelerate.numbers import HALF, cpu_multiplies_bf16
-from vcnef.accelerate.planner import Planner, Setting
+from vcnef.accelerate.planner import Planner, PlanSetting
 from vcnef.accelerate.recognise import calls_more, change_everywhere, change_in
 from vcnef.accelerate.trajectory import FastVCNeF
 from vcnef.models.interface import TrajectoryModel
@@ -62,15 +62,15 @@ def inference_engine(model: TrajectoryModel, device: torch.device, precision: st
         half = None
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
         return Reference(model, "somebody traces or differentiates the prediction")
-    return _engine(model, Setting(device, half, training=False))
+    return _engine(model, PlanSetting(device, half, training=False))
 
 
 def training_engine(model: nn.Module, device: torch.device, half: torch.dtype | None, *, compiled: bool) -> Engine:
     """The engine of a training run, also of a single step of a model that steps; `half` is what autocasting chooses."""
-    return _engine(model, Setting(device, half, training=True, compiled=compiled))
+    return _engine(model, PlanSetting(device, half, training=True, compiled=compiled))
 
 
-def _engine(model: nn.Module, setting: Setting) -> Engine:
+def _engine(model: nn.Module, setting: PlanSetting) -> Engine:
     why = _obstacle_of_model(model, setting)
     if why is None:
         planner = Planner(model, setting)
@@ -86,7 +86,7 @@ def _log_once(plan: str) -> None:
     log.info("How the parts of the model run: %s.", plan)
 
 
-def _obstacle_of_model(model: nn.Module, setting: Setting) -> str | None:
+def _obstacle_of_model(model: nn.Module, setting: PlanSetting) -> str | None:
     """Why the model as a whole runs as it is, or None."""
     if not isinstance(model, VCNeF):
         return f"{type(model).__name__} has no other way to run"

@@ -18,7 +18,7 @@ from vcnef.accelerate.arithmetic import Arithmetic
 from vcnef.accelerate.numbers import full_precision
 from vcnef.models.vcnef import FourierCoordinates, PatchDecoder, PatchEncoder
 from vcnef.nn.layers import FeedForward, join_inputs, sinusoidal
-from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
+from vcnef.nn.patching import continue_field, continue_grid, patch_points, whole_sides
 
 
 def encode_patches(

@@ -48,7 +48,7 @@ CHILDREN = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class PlanSetting:
     """Where and how an engine is to compute."""
 
     device: torch.device
@@ -65,7 +65,7 @@ class Setting:
 class Planner:
     """Decides part by part; `plan` says for each how it is computed and why."""
 
-    def __init__(self, model: VCNeF, setting: Setting) -> None:
+    def __init__(self, model: VCNeF, setting: PlanSetting) -> None:
         self.model, self.setting = model, setting
         self.plan: dict[str, str] = {}
         self.no_kernels = self._obstacle_of_kernels()

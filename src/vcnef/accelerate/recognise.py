@@ -33,9 +33,9 @@ from vcnef.models.vcnef import (
     VCNeF,
 )
 from vcnef.models.vcnef_beyond import Clocks, InterleavedVCNeF, SpectralMixing, Stencil
-from vcnef.nn import layers, norms, patches
+from vcnef.nn import layer_norm, layers, patching
+from vcnef.nn.layer_norm import LayerNorm
 from vcnef.nn.layers import FeedForward
-from vcnef.nn.norms import LayerNorm
 
 HOOKS = (
     "_forward_hooks",
@@ -49,7 +49,7 @@ GLOBAL_HOOKS = (
     "_global_backward_hooks",
     "_global_backward_pre_hooks",
 )
-SOURCES = (vcnef, vcnef_beyond, layers, norms, patches)
+SOURCES = (vcnef, vcnef_beyond, layers, layer_norm, patching)
 LIBRARIES = {"vcnef", "torch", "einops", "jaxtyping", *sys.stdlib_module_names}
 """Where functions in the namespaces of these files come from, unless somebody has put another one there."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MEASURES = {"speed": measure_speed, "memory": measure_memory, "train": measure_training}
 
 
-class Sizes(NamedTuple):
+class BenchmarkSizes(NamedTuple):
     """Data of the paper's kind: fields, parameters, points of a side, frames, and how much is computed."""
 
     channels: int
@@ -30,9 +30,9 @@ class Sizes(NamedTuple):
 
 
 SIZES = {
-    1: Sizes(1, 1, points=256, frames=40, samples=1000, batch=64, steps=(40, 80, 120, 160, 200, 240)),
-    2: Sizes(4, 0, points=64, frames=20, samples=1000, batch=64, steps=(20,)),
-    3: Sizes(5, 0, points=32, frames=10, samples=100, batch=4, steps=(10,)),
+    1: BenchmarkSizes(1, 1, points=256, frames=40, samples=1000, batch=64, steps=(40, 80, 120, 160, 200, 240)),
+    2: BenchmarkSizes(4, 0, points=64, frames=20, samples=1000, batch=64, steps=(20,)),
+    3: BenchmarkSizes(5, 0, points=32, frames=10, samples=100, batch=4, steps=(10,)),
 }
 
 

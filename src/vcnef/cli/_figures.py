@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from vcnef.evaluation import Evaluation
 
-MANY = 128
+TRAJECTORIES_AVERAGED = 128
 """Trajectories that a heat map or a spectrum averages."""
-NUMBERS = 2**25
+NUMBERS_IN_MEMORY = 2**25
 """Of their fields that are held at once; large fields are averaged over fewer trajectories."""
 
 
@@ -97,7 +97,7 @@ def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str
     """Draw energy spectra of uniform grids, and in 1D the heat map."""
     problem, result = data.problem, found.result
     numbers = result.frames * prod(result.resolution) * len(problem.channels)
-    count = min(MANY, len(data), max(1, NUMBERS // numbers))
+    count = min(TRAJECTORIES_AVERAGED, len(data), max(1, NUMBERS_IN_MEMORY // numbers))
     selection, truth, prediction = predict_trajectories(surrogate, data, spread(len(data), count).tolist())
     t, grid = selection.times(data).numpy(), selection.grid(data).cpu().numpy()
     for c, channel in enumerate(problem.channels):

@@ -16,7 +16,7 @@ import typer
 from vcnef.cli._settings import spell_sides
 from vcnef.report import Picture, RunRecord, build_report
 from vcnef.report.drawings import size
-from vcnef.report.record import dig
+from vcnef.report.run_record import dig
 
 TITLES = {
     "median": "Median trajectory",

@@ -11,7 +11,7 @@ import typer
 from vcnef.cli._options import Device
 
 
-class Table(StrEnum):
+class BenchmarkTable(StrEnum):
     """What is measured."""
 
     speed = "speed"
@@ -21,12 +21,12 @@ class Table(StrEnum):
 
 def benchmark(
     table: Annotated[
-        Table,
+        BenchmarkTable,
         typer.Argument(
             help="speed: time and memory of inference, the paper's table. memory: that of one batch only, on a GPU. "
             "train: time per step and per epoch, and memory."
         ),
-    ] = Table.speed,
+    ] = BenchmarkTable.speed,
     models: Annotated[
         str,
         typer.Option(

@@ -69,7 +69,7 @@ def report(
 
     from vcnef.cli._reports import commands_of, name_runs, read_benchmark, read_record, spell_command, write_page
     from vcnef.data import open as open_data
-    from vcnef.report.record import dig
+    from vcnef.report.run_record import dig
 
     _check_data(folders, files)
     records = [read_record(folder, name) for folder, name in zip(folders, name_runs(runs), strict=True)]

@@ -13,7 +13,7 @@ from pydantic import ValidationError, model_validator
 
 from vcnef.config.checking import check_keys, sentence
 from vcnef.config.plain_yaml import read_yaml
-from vcnef.config.sections import SECTIONS, DataSection, ModelSection, Section
+from vcnef.config.sections import SECTIONS, ConfigSection, DataSection, ModelSection
 from vcnef.config.settings import flatten, parse_setting, place_of
 from vcnef.data import Queries, Shift
 from vcnef.data.augment import Symmetry
@@ -28,7 +28,7 @@ OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pus
 """What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
 
 
-class Config(Section):
+class Config(ConfigSection):
     """A run. Presets and a run's `config.yaml` are such records; `load`, `override` and `save` handle them."""
 
     model: ModelSection = ModelSection()

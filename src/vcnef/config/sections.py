@@ -31,11 +31,11 @@ ABOUT_WHOLE: dict[str, Any] = {
 """What of `data` is about whole trajectories, not windows, and its default."""
 
 
-class Section(BaseModel):
+class ConfigSection(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class ModelSection(Section):
+class ModelSection(ConfigSection):
     """Which model, and the options of its builder; sizes left out are the paper's for the dimension of the data."""
 
     name: str = "vcnef"
@@ -59,7 +59,7 @@ class ModelSection(Section):
         return {key: typed(f"model.options.{key}", hints[key], value) for key, value in options.items()}
 
 
-class DataSection(Section):
+class DataSection(ConfigSection):
     """Which frames and points of the data are seen, in which units, and how samples are drawn from them."""
 
     ndim: int | None = None

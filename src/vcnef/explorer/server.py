@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from torch import Tensor
 
-from vcnef.explorer.export import FORMATS
+from vcnef.explorer.downloads import FORMATS
 from vcnef.explorer.questions import Ask
 from vcnef.explorer.turns import Answering, OutdatedQuestionError, StoppedError
 from vcnef.explorer.workbench import Answer, Workbench

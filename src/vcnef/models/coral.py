@@ -93,7 +93,7 @@ def outside_inference(tensor: Tensor) -> Tensor:
     return tensor
 
 
-class Start(NamedTuple):
+class CodeStart(NamedTuple):
     """What the dynamics begin with: a standardised code, the points to decode at, and the parameters."""
 
     code: Float[Tensor, "b d"]
@@ -144,11 +144,11 @@ class Coral(TrajectoryModel):
         self.register_buffer("std", torch.ones(latent))
         self.register_buffer("seen", torch.zeros((), dtype=torch.long))
 
-    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> CodeStart:
         per_sample = with_samples(grid, u0)
-        return Start(self.standardise(self.find_codes(u0, per_sample)), per_sample, params)
+        return CodeStart(self.standardise(self.find_codes(u0, per_sample)), per_sample, params)
 
-    def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+    def query(self, latent: CodeStart, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         return self.decode(self.codes_at(latent, t), latent.grid)
 
     def times_in_flight(self, times: int) -> int:
@@ -156,12 +156,12 @@ class Coral(TrajectoryModel):
         return min(times, FIELDS_PER_CODE)
 
     def query_in_parts(
-        self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"], times: int
+        self, latent: CodeStart, t: Float[Tensor, " t"] | Float[Tensor, "b t"], times: int
     ) -> Iterator[Float[Tensor, "b part *x c"]]:
         """Yield the fields in parts; codes are small and pass all times at once."""
         return (self.decode(part, latent.grid) for part in self.codes_at(latent, t).split(times, dim=1))
 
-    def codes_at(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
+    def codes_at(self, latent: CodeStart, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t d"]:
         """Return the codes at any times, as the SIREN takes them."""
         refuse_past(t)
         position = t * self.steps

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from vcnef.models.interface import TrajectoryModel, check_shapes
-from vcnef.nn.norms import DifferentiableTwice
+from vcnef.nn.layer_norm import DifferentiableTwice
 
 
 def differentiating() -> bool:

@@ -10,7 +10,7 @@ from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.layers import CONV, join_inputs
-from vcnef.nn.spectral import SpectralConv
+from vcnef.nn.spectral_conv import SpectralConv
 from vcnef.periodicity import Periodic, per_axis
 
 SIZES = {1: {"width": 64, "modes": 16}, 2: {"width": 48, "modes": 16}, 3: {"width": 20, "modes": 12}}

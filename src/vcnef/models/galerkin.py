@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper, with_samples
 from vcnef.models.rollout import Rollout
+from vcnef.nn.layer_norm import layer_norm
 from vcnef.nn.layers import CONV, FeedForward, check_heads, join_inputs
-from vcnef.nn.norms import layer_norm
-from vcnef.nn.spectral import SpectralConv
+from vcnef.nn.spectral_conv import SpectralConv
 
 SIZES = {
     1: {"width": 96, "heads": 1, "depth": 4, "hidden": 192, "coarse": False}

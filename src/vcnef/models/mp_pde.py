@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
-from vcnef.nn.norms import instance_norm
+from vcnef.nn.layer_norm import instance_norm
 from vcnef.periodicity import Periodic, per_axis
 
 OFFSETS = (-3, -2, -1, 1, 2, 3)

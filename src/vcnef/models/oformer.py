@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from vcnef.checks import check_at_least
 from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
+from vcnef.nn.layer_norm import LayerNorm, layer_norm
 from vcnef.nn.layers import join_inputs
-from vcnef.nn.norms import LayerNorm, layer_norm
 
 
 def rotate(tokens: Float[Tensor, "*b s e"], angles: Float[Tensor, "*#b s f"]) -> Float[Tensor, "*b s e"]:

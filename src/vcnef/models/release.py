@@ -15,7 +15,7 @@ from vcnef.models.interface import check_finite
 from vcnef.models.vcnef import VCNeF
 from vcnef.models.vcnef_builder import vcnef
 
-PARTS = [
+PART_NAMES = [
     (r"initial_value_encoder", r"encoder.linear"),
     (r"patch_encoding_(small|large)\.conv", r"encoder.scales.<\1>"),
     (r"coordinates_encoder", r"coordinates.linear"),
@@ -131,7 +131,7 @@ def _load(path: Path) -> Any:
 
 
 def _rename(name: str, places: Mapping[str, str]) -> str:
-    for theirs, ours in PARTS:
+    for theirs, ours in PART_NAMES:
         renamed, hits = re.subn(f"^{theirs}(?=\\.)", ours, name)
         if hits:
             break

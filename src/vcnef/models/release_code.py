@@ -27,7 +27,7 @@ THEIR_NAME = "vcnef"
 MODEL_CLASS = "VCNeFModel"
 
 
-class Start(NamedTuple):
+class ReleaseInputs(NamedTuple):
     """Their inputs; their code does not keep the part of the work that no query time changes."""
 
     u0: Float[Tensor, "b *x c"]
@@ -45,10 +45,10 @@ class Release(TrajectoryModel):
         self.network = network
         self.ndim, self.channels, self.params = ndim, channels, params
 
-    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> Start:
-        return Start(u0, with_samples(grid, u0).expand(len(u0), *u0.shape[1:-1], -1), params)
+    def encode(self, u0: Tensor, grid: Tensor, params: Tensor | None = None) -> ReleaseInputs:
+        return ReleaseInputs(u0, with_samples(grid, u0).expand(len(u0), *u0.shape[1:-1], -1), params)
 
-    def query(self, latent: Start, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
+    def query(self, latent: ReleaseInputs, t: Float[Tensor, " t"] | Float[Tensor, "b t"]) -> Float[Tensor, "b t *x c"]:
         times = times_with_samples(t).expand(len(latent.u0), -1)
         # They have time behind space: b *x t c.
         return self.network(latent.u0, latent.grid, latent.params, times).movedim(-2, 1)

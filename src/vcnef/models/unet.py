@@ -16,7 +16,7 @@ from vcnef.models.interface import Stepper
 from vcnef.models.rollout import Rollout
 from vcnef.nn.ends import conv_of_three, widen
 from vcnef.nn.layers import CONV, CONV_TRANSPOSE, FeedForward, sinusoidal
-from vcnef.nn.patches import continue_field, whole_sides
+from vcnef.nn.patching import continue_field, whole_sides
 from vcnef.periodicity import Periodic, per_axis
 
 MULTIPLIERS = {1: (1, 2, 3), 2: (1, 2, 2, 4), 3: (1, 2, 2, 4)}

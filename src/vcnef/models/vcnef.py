@@ -25,6 +25,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.models.interface import TrajectoryModel
+from vcnef.nn.layer_norm import LayerNorm
 from vcnef.nn.layers import (
     CONV,
     CONV_TRANSPOSE,
@@ -34,8 +35,7 @@ from vcnef.nn.layers import (
     join_inputs,
     sinusoidal,
 )
-from vcnef.nn.norms import LayerNorm
-from vcnef.nn.patches import continue_field, continue_grid, patch_points, whole_sides
+from vcnef.nn.patching import continue_field, continue_grid, patch_points, whole_sides
 from vcnef.periodicity import Periodic, per_axis
 
 Field = Float[Tensor, "b *x c"]

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from vcnef.models.vcnef import Latent, VCNeF
-from vcnef.nn.patches import whole_sides
+from vcnef.nn.patching import whole_sides
 from vcnef.nn.waves import Waves
 from vcnef.periodicity import Periodic, per_axis
 

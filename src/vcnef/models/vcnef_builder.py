@@ -34,14 +34,14 @@ from vcnef.models.vcnef_beyond import (
     Speeds,
     Stencil,
 )
-from vcnef.nn.norms import LayerNorm
+from vcnef.nn.layer_norm import LayerNorm
 from vcnef.periodicity import Periodic
 
 ATTENTION = {"linear": LinearAttention, "softmax": SoftmaxAttention}
 
 
-class Sizes(NamedTuple):
-    """Sizes that follow the paper's where they are left out."""
+class NetworkSizes(NamedTuple):
+    """NetworkSizes that follow the paper's where they are left out."""
 
     width: int
     depth: int
@@ -137,7 +137,7 @@ def vcnef(
     check_choice("conditioning", conditioning, ["scale", "scale_shift"])
     check_choice("activation", activation, [None, *ACTIVATIONS])
     asked = {"width": width, "depth": depth, "modulations": modulations, "patches": patches}
-    size = Sizes(**SIZES[ndim] | {name: value for name, value in asked.items() if value is not None})
+    size = NetworkSizes(**SIZES[ndim] | {name: value for name, value in asked.items() if value is not None})
     check_at_least(1, width=size.width, heads=heads, modulations=size.modulations, history=history)
     check_at_least(0, depth=size.depth)
     check_at_least(0, frequencies=frequencies, clocks=clocks, local=local, modes=modes)

@@ -9,7 +9,7 @@ from vcnef.plots.animation import animate
 from vcnef.plots.boxes import boxes
 from vcnef.plots.costs import accuracy_cost, speed_memory
 from vcnef.plots.curves import Band, error_over_time, super_resolution
-from vcnef.plots.fields import fields
+from vcnef.plots.field_rows import fields
 from vcnef.plots.heat_map import error_heat_map, relative_point_error
 from vcnef.plots.space_time import space_time
 from vcnef.plots.spectra import shell_energy, spectra

@@ -4,6 +4,6 @@
 """
 
 from vcnef.report.page import build_report
-from vcnef.report.record import Picture, RunRecord
+from vcnef.report.run_record import Picture, RunRecord
 
 __all__ = ["Picture", "RunRecord", "build_report"]

@@ -16,8 +16,8 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from vcnef import plots
 from vcnef.plots import style
-from vcnef.report.numbers import finite
-from vcnef.report.record import RunRecord
+from vcnef.report.page_numbers import finite
+from vcnef.report.run_record import RunRecord
 
 AXES = {"epoch": ("epoch", 1.0), "seconds": ("minutes of training", 60.0)}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from vcnef.report import sections
-from vcnef.report.blocks import Section
-from vcnef.report.record import RunRecord
-from vcnef.report.timing import timing
+from vcnef.report import page_sections
+from vcnef.report.page_blocks import PageSection
+from vcnef.report.page_timing import timing
+from vcnef.report.run_record import RunRecord
 
 # Nothing but what is in the file itself may be shown or asked for.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -32,20 +32,20 @@ def build_report(
     if not runs:
         raise ValueError("There is no run to report on: got none, expected at least one. Give a run folder.")
     contents = [
-        Section("Key numbers", sections.key_numbers(runs)),
-        Section("Training", sections.training(runs)),
-        Section("Error over time", sections.error_over_time(runs)),
-        Section("Super-resolution", sections.super_resolution(runs)),
-        Section("Parameters", sections.parameters(runs)),
-        Section("Pictures", sections.pictures(runs)),
+        PageSection("Key numbers", page_sections.key_numbers(runs)),
+        PageSection("Training", page_sections.training(runs)),
+        PageSection("Error over time", page_sections.error_over_time(runs)),
+        PageSection("Super-resolution", page_sections.super_resolution(runs)),
+        PageSection("Parameters", page_sections.parameters(runs)),
+        PageSection("Pictures", page_sections.pictures(runs)),
     ]
     if any(run.spectra for run in runs):
-        contents.append(Section("Spectra", sections.spectra(runs)))
+        contents.append(PageSection("Spectra", page_sections.spectra(runs)))
     contents += [
-        Section("Timing", timing(runs, benchmark)),
-        Section("Notes and warnings", sections.notes(runs)),
-        Section("Environment", sections.environment(runs, environment or {})),
-        Section("Commands to repeat this", sections.repeat(commands)),
+        PageSection("Timing", timing(runs, benchmark)),
+        PageSection("Notes and warnings", page_sections.notes(runs)),
+        PageSection("Environment", page_sections.environment(runs, environment or {})),
+        PageSection("Commands to repeat this", page_sections.repeat(commands)),
     ]
     # What a template names must be there: an empty place on a page would go unseen.
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_read("page.html"))

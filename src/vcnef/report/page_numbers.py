@@ -7,8 +7,8 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any, TypeGuard
 
-from vcnef.report.blocks import Cell
-from vcnef.report.record import RunRecord, dig
+from vcnef.report.page_blocks import Cell
+from vcnef.report.run_record import RunRecord, dig
 from vcnef.spelling import spell_error
 
 NONE = "–"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcnef.report import drawings, numbers
-from vcnef.report.blocks import Block, Cell, Figure, Heading, Items, Listing, Paragraph, Table
-from vcnef.report.numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
-from vcnef.report.record import Picture, RunRecord, dig
+from vcnef.report import drawings, page_numbers
+from vcnef.report.page_blocks import Block, Cell, Figure, Heading, Items, Listing, Paragraph, TableBlock
+from vcnef.report.page_numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
+from vcnef.report.run_record import Picture, RunRecord, dig
 from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_solves, spell_speed_up, spell_values
 
 Runs = Sequence[RunRecord]
@@ -34,11 +34,11 @@ def key_numbers(runs: Runs) -> list[Block]:
     rows.append(["time per trajectory", *row_of(own, spell_seconds, best=fastest)])
     rows.append(["solver's time per trajectory", *row_of(solver, spell_seconds, best=None)])
     rows += _break_even(runs)
-    rows.append(["weights", *row_of([run.weights for run in runs], numbers.count)])
-    rows.append(["minutes of training", *row_of([run.minutes for run in runs], numbers.short)])
+    rows.append(["weights", *row_of([run.weights for run in runs], page_numbers.count)])
+    rows.append(["minutes of training", *row_of([run.minutes for run in runs], page_numbers.short)])
 
     blocks: list[Block] = [_not_judged(run) for run in runs if not run.metrics]
-    blocks.append(Table("Key numbers", ["", *(run.name for run in runs)], rows))
+    blocks.append(TableBlock("Key numbers", ["", *(run.name for run in runs)], rows))
     return blocks + _about_marks(runs) + _all_metrics(runs)
 
 
@@ -95,13 +95,13 @@ def _all_metrics(runs: Runs) -> list[Block]:
     rows = []
     for name in names:
         better = min
-        if name in numbers.LARGER_IS_BETTER:
+        if name in page_numbers.LARGER_IS_BETTER:
             better = max
         if not comparable:
             better = None
         rows.append([TITLES.get(name, name), *_metric(judged, name, better)])
     header = ["metric", *(run.name for run in judged)]
-    blocks: list[Block] = [Heading("All metrics"), Table("All metrics", header, rows)]
+    blocks: list[Block] = [Heading("All metrics"), TableBlock("All metrics", header, rows)]
     for run in judged:
         blocks += _fields(run, runs)
     return blocks
@@ -121,7 +121,7 @@ def _fields(run: RunRecord, runs: Runs) -> list[Block]:
         values = [score(scores, "per_channel", name, place) for place in range(len(channels))]
         rows.append([TITLES.get(name, name), *map(shown, values)])
     title = _of(run, runs, "Fields")
-    return [Heading(title), Table(title, ["metric", *channels], rows)]
+    return [Heading(title), TableBlock(title, ["metric", *channels], rows)]
 
 
 def training(runs: Runs) -> list[Block]:
@@ -138,10 +138,10 @@ def training(runs: Runs) -> list[Block]:
     for run in runs:
         if run.history:
             last, best = run.history[-1], run.provenance
-            epochs, kept = shown(last.get("epoch"), numbers.count), shown(best.get("epoch"), numbers.count)
+            epochs, kept = shown(last.get("epoch"), page_numbers.count), shown(best.get("epoch"), page_numbers.count)
             rows.append([run.name, epochs, shown(last.get("loss")), shown(best.get("valid_nrmse")), kept])
     if rows:
-        blocks.append(Table("Training", ["", "epochs", "last loss", "best nRMSE on valid", "kept epoch"], rows))
+        blocks.append(TableBlock("Training", ["", "epochs", "last loss", "best nRMSE on valid", "kept epoch"], rows))
     return blocks
 
 
@@ -161,7 +161,7 @@ def error_over_time(runs: Runs) -> list[Block]:
             header = ("t", *(f"{t[place]:.4g}" for place in places))
             tables.setdefault(header, []).append([run.name, *cells])
     for header, rows in tables.items():
-        blocks.append(Table("nRMSE over time", header, rows))
+        blocks.append(TableBlock("nRMSE over time", header, rows))
     return blocks or [Paragraph(NOT_JUDGED)]
 
 
@@ -188,7 +188,7 @@ def _finer(runs: Runs, axis: str, title: str, unit: str) -> list[Block]:
     rows = []
     for points in sizes:
         rows.append([str(points), *(_against_training(column.get(points)) for column in columns)])
-    blocks.append(Table(f"Super-resolution, {title.lower()}", [unit, *(run.name for run in runs)], rows))
+    blocks.append(TableBlock(f"Super-resolution, {title.lower()}", [unit, *(run.name for run in runs)], rows))
     blocks.append(Paragraph("nRMSE, and its change against the resolution of training.", tone="soft"))
     return blocks
 
@@ -198,7 +198,7 @@ def _against_training(result: Mapping[str, Any] | None) -> Cell:
         return Cell(NONE)
     said = "trained"
     if not result.get("trained"):
-        said = numbers.change(dig(result, "change", "nrmse"))
+        said = page_numbers.change(dig(result, "change", "nrmse"))
     return shown(score(result["scores"], "overall", "nrmse"), behind=f" ({said})")
 
 
@@ -218,11 +218,11 @@ def parameters(runs: Runs) -> list[Block]:
     for value in values:
         groups = [column.get(value) for column in columns]
         samples = next(each["scores"].get("samples") for each in groups if each)
-        rows.append([value, shown(samples, numbers.count), *map(_group, groups)])
+        rows.append([value, shown(samples, page_numbers.count), *map(_group, groups)])
     names = ["nRMSE"]
     if len(runs) > 1:
         names = [f"nRMSE, {run.name}" for run in runs]
-    table = Table("Parameter values", ["value", "trajectories", *names], rows)
+    table = TableBlock("Parameter values", ["value", "trajectories", *names], rows)
     if len(values) < 2:
         return [table]
     drawn = drawings.parameters(runs, columns)
@@ -274,7 +274,7 @@ def notes(runs: Runs) -> list[Block]:
 def environment(runs: Runs, facts: Mapping[str, str]) -> list[Block]:
     blocks: list[Block] = []
     if facts:
-        blocks.append(Table("Environment", ["written with", ""], list(facts.items())))
+        blocks.append(TableBlock("Environment", ["written with", ""], list(facts.items())))
     rows = []
     for run in runs:
         recipe = run.provenance.get("recipe")
@@ -289,7 +289,7 @@ def environment(runs: Runs, facts: Mapping[str, str]) -> list[Block]:
             row.append(NONE if fact is None else str(fact))
         rows.append(row)
     header = ["", "vcnef", "torch", "seed", "precision", "judged on"]
-    blocks.append(Table("Training and evaluation", header, rows))
+    blocks.append(TableBlock("Training and evaluation", header, rows))
     return blocks
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcnef import plots
-from vcnef.report import drawings, numbers
-from vcnef.report.blocks import Block, Cell, Figure, Heading, Paragraph, Table
-from vcnef.report.numbers import NONE, TEST, TIMING, differing, finite, shown
-from vcnef.report.record import RunRecord, dig
+from vcnef.report import drawings, page_numbers
+from vcnef.report.page_blocks import Block, Cell, Figure, Heading, Paragraph, TableBlock
+from vcnef.report.page_numbers import NONE, TEST, TIMING, differing, finite, shown
+from vcnef.report.run_record import RunRecord, dig
 from vcnef.spelling import spell_memory, spell_seconds
 
 Runs = Sequence[RunRecord]
@@ -93,7 +93,7 @@ def _costs(run: RunRecord, runs: Runs) -> list[Block]:
     for size in sorted(costs):
         _, points, frames = size
         rows.append([points, str(frames), *_cost(costs[size])])
-    return [Heading(title), Table(title, header, rows)]
+    return [Heading(title), TableBlock(title, header, rows)]
 
 
 def _cost(cost: Mapping[str, Any]) -> list[Cell]:
@@ -103,7 +103,7 @@ def _cost(cost: Mapping[str, Any]) -> list[Cell]:
         speed_up = solver / own
     return [
         # Of large fields fewer are computed together.
-        shown(cost.get("samples"), numbers.count),
+        shown(cost.get("samples"), page_numbers.count),
         shown(own, spell_seconds),
         shown(solver, spell_seconds),
         shown(cost.get("solver_nrmse")),
@@ -132,7 +132,7 @@ def _benchmark(record: Mapping[str, Any]) -> list[Block]:
     for case, found in cases.items():
         rows.append([*case, *(_speed(found.get(count)) for count in steps)])
     header = ["model", "times", *(f"{count} steps" for count in steps)]
-    return [*blocks, Table("Benchmark of inference", header, rows)]
+    return [*blocks, TableBlock("Benchmark of inference", header, rows)]
 
 
 def _speed(found: Mapping[str, Any] | None) -> Cell:

@@ -35,7 +35,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableBlock:
     """A table that scrolls by itself where the page is narrow; the first cell of a row is its name."""
 
     kind: ClassVar = "table"
@@ -69,11 +69,11 @@ class Listing:
     lines: Sequence[str]
 
 
-Block = Paragraph | Heading | Table | Figure | Items | Listing
+Block = Paragraph | Heading | TableBlock | Figure | Items | Listing
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     heading: str
     blocks: Sequence[Block]
 
