@@ -96,7 +96,7 @@ TRAINING = Arithmetic(linear, gelu_map, sigma_map, add_norm, mixing)
 
 
 def inference(device: torch.device, half: torch.dtype | None) -> Arithmetic:
-    """The table for a device; `half` is the type that autocasting has been given, if any."""
+    """Return the table for a device; `half` is the type that autocasting has been given, if any."""
     dtype = half or torch.float32
     one_pass = device.type == "cpu" and has_onednn(dtype)
 
@@ -128,8 +128,8 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor, activation: nn.Module | Non
 
 @cache
 def has_onednn(dtype: torch.dtype) -> bool:
-    """Whether oneDNN's product with an activation works here, tried once: torch keeps the operator for its compiler and
-    promises it to nobody, and processors without AVX-512 have none for bf16."""
+    """Return whether oneDNN's product with an activation works here, tried once: torch keeps the operator for its
+    compiler and promises it to nobody, and processors without AVX-512 have none for bf16."""
     x, weight, bias = torch.tensor([[1.0, -2.0]]), torch.eye(2), torch.zeros(2)
     try:
         found = _onednn(x.to(dtype), weight.to(dtype), bias.to(dtype), nn.ReLU())

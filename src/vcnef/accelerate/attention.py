@@ -36,7 +36,7 @@ def unbiased_linear_attention(
 
 
 def membership(attention: LinearAttention) -> Float[Tensor, "d h"]:
-    """Which head a feature belongs to, as a matrix of zeros and ones."""
+    """Return which head a feature belongs to, as a matrix of zeros and ones."""
     weight, heads = attention.key.weight, attention.heads
     ones = torch.eye(heads, device=weight.device, dtype=weight.dtype)
     return ones.repeat_interleave(len(weight) // heads, dim=0)

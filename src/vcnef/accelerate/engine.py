@@ -56,7 +56,7 @@ Engine = FastVCNeF | Reference
 
 
 def inference_engine(model: TrajectoryModel, device: torch.device, precision: str) -> Engine:
-    """The engine of a prediction; `precision` as in `predict`."""
+    """Return the engine of a prediction; `precision` as in `predict`."""
     half = HALF[precision]
     if device.type == "cpu" and not (half is torch.bfloat16 and cpu_multiplies_bf16()):
         half = None
@@ -66,7 +66,8 @@ def inference_engine(model: TrajectoryModel, device: torch.device, precision: st
 
 
 def training_engine(model: nn.Module, device: torch.device, half: torch.dtype | None, *, compiled: bool) -> Engine:
-    """The engine of a training run, also of a single step of a model that steps; `half` is what autocasting chooses."""
+    """Return the engine of a training run, also of a single step of a model that steps; `half` is what autocasting
+    chooses."""
     return _engine(model, PlanSetting(device, half, training=True, compiled=compiled))
 
 
@@ -87,7 +88,7 @@ def _log_once(plan: str) -> None:
 
 
 def _obstacle_of_model(model: nn.Module, setting: PlanSetting) -> str | None:
-    """Why the model as a whole runs as it is, or None."""
+    """Return why the model as a whole runs as it is, or None."""
     if not isinstance(model, VCNeF):
         return f"{type(model).__name__} has no other way to run"
     if switched_off():

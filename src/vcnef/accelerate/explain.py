@@ -12,7 +12,7 @@ from vcnef.models.compiled import plain
 
 
 def explain(model: Any, precision: str = "fp16", *, training: bool = False) -> str:
-    """A line for each part of a model: how it is computed on the model's device, and why not faster.
+    """Return a line for each part of a model: how it is computed on the model's device, and why not faster.
 
     model: a model or a surrogate. precision: as `predict` takes it, or what a training run autocasts to.
     training: how it is computed in training, in place of predictions.

@@ -97,7 +97,7 @@ class PackedBlock:
     def apply(
         self, z: Tensor, field: Float[Tensor, "b_or_1 t s d"], sides: Sides, decoder: DecoderWeights | None = None
     ) -> Float[Tensor, "b t s d_or_c"]:
-        """With a decoder, the fields that it makes of the tokens."""
+        """Return the tokens after the block or, with a decoder, the fields that it makes of them."""
         return APPLY(z, *MIX(z, self.weights), field, self.weights, self.extra(z, sides), decoder)
 
     def extra(self, z: Tensor, sides: Sides) -> Tensor | None:
@@ -220,8 +220,8 @@ def half_arithmetic(
 
 
 def grid_stencils(stencil: Stencil, sides: Sides) -> list[GridStencil] | None:
-    """The stencil on each grid of tokens as kernels take it; None where tokens reach beyond the domain, or there are
-    very many taps."""
+    """Return the stencil on each grid of tokens as kernels take it; None where tokens reach beyond the domain, or there
+    are very many taps."""
     stencils = []
     for which, grid in enumerate(token_grids(sides, stencil.patches)):
         offsets, weights = stencil.taps(which, grid)
@@ -244,7 +244,7 @@ def trained_local(stencil: Stencil) -> Local:
 
 
 def packed_local(stencil: Stencil, operands: torch.dtype) -> Local:
-    """Its weights on each grid are found once."""
+    """Return the stencil as a kernel; its weights on each grid are found once."""
     known: dict[Sides, list[GridStencil] | None] = {}
 
     def local(z: Tensor, sides: Sides) -> Tensor:

@@ -23,7 +23,7 @@ _turn = RLock()
 
 @contextmanager
 def multiplying(name: str) -> Iterator[None]:
-    """Within this context, products of single precision are computed as "fp32" or "tf32" says; threads take turns.
+    """Compute products of single precision within this context as "fp32" or "tf32" says; threads take turns.
 
     Otherwise one thread would multiply as another chose, and restore what the first one found before the last is done.
     """
@@ -36,7 +36,7 @@ def multiplying(name: str) -> Iterator[None]:
 
 @contextmanager
 def single_precision(name: str) -> Iterator[None]:
-    """Within this context torch multiplies and convolves numbers of single precision as "fp32" or as "tf32"."""
+    """Multiply and convolve numbers of single precision within this context as "fp32" or as "tf32" says."""
     fast, before = name == "tf32", _switches()
     _switch("high" if fast else "highest", fast, ["tf32" if fast else "ieee"] * len(before[-1]))
     try:
@@ -81,14 +81,15 @@ PRODUCT = "import torch; x = torch.ones(64, 64, dtype=torch.bfloat16); assert (x
 
 
 def cpu_multiplies_bf16() -> bool:
-    """Whether this CPU has instructions for products in bf16, and they work; it would be slow without."""
+    """Return whether this CPU has instructions for products in bf16, and they work; it would be slow without."""
     able = _capabilities()
     return bool(able.get("avx512_bf16") or able.get("amx_bf16")) and not bf16_ends_the_process()
 
 
 @cache
 def bf16_ends_the_process() -> bool:
-    """Whether a product in bf16 on this CPU is an illegal instruction, tried once, in a process that may end by it.
+    """Return whether a product in bf16 on this CPU is an illegal instruction, tried once, in a process that may end by
+    it.
 
     Some virtual machines announce AMX and hide its tiles. With ONEDNN_MAX_CPU_ISA=AVX512_CORE_FP16 in the environment,
     set before the process starts, oneDNN does without them.

@@ -35,7 +35,8 @@ def encode_patches(
 
 
 def _cells(inputs: Float[Tensor, "b *x i"], size: int) -> Float[Tensor, "b s cells points_i"]:
-    """Patches in a row, the cells of each, and all inputs of a cell's points as the first convolution takes them."""
+    """Return patches in a row, the cells of each, and all inputs of a cell's points as the first convolution takes
+    them."""
     ndim = inputs.ndim - 2
     axes = range(ndim)
     for axis in axes:
@@ -46,7 +47,8 @@ def _cells(inputs: Float[Tensor, "b *x i"], size: int) -> Float[Tensor, "b s cel
 
 
 def encode_space(coordinates: FourierCoordinates, grid: Float[Tensor, "b *x D"]) -> Float[Tensor, "b s d"]:
-    """Zeros stand where time does: so the concatenation of both is the sum of two padded vectors."""
+    """Return features of space with zeros where time stands: so the concatenation of both is the sum of two padded
+    vectors."""
     grid = continue_grid(grid, whole_sides(tuple(grid.shape[1:-1]), coordinates.patches))
     rows = []
     for fourier, size in zip(coordinates.fourier, coordinates.patches, strict=True):
@@ -61,8 +63,8 @@ def encode_time(coordinates: FourierCoordinates, t: Float[Tensor, "b t"]) -> Flo
 def decode_patches(
     decoder: PatchDecoder, z: Float[Tensor, "b t s d"], sides: tuple[int, ...], arithmetic: Arithmetic
 ) -> Float[Tensor, "b t *x c"]:
-    """The weighted sum over patch sizes is linear, so it is folded into the second convolution of each: no field of
-    every size is stored."""
+    """Decode with the weighted sum over patch sizes, which is linear, folded into the second convolution of each: no
+    field of every size is stored."""
     whole = whole_sides(sides, decoder.patches)
     shapes = [tuple(side // size for side in whole) for size in decoder.patches]
     rows = arithmetic.add_norm(z, None, None, decoder.norm).split([prod(shape) for shape in shapes], dim=2)
@@ -94,7 +96,7 @@ def _paint(cells: Tensor, paint: nn.Module, mixing: Float[Tensor, "o c"]) -> Flo
 
 
 def _arrange(pixels: Tensor, shape: tuple[int, ...], cells: int) -> Float[Tensor, "b t *x c"]:
-    """Pixels of cells of patches, axis by axis, to their places on the grid."""
+    """Move pixels of cells of patches, axis by axis, to their places on the grid."""
     ndim = len(shape)
     apart = pixels.flatten(2).unflatten(2, (*shape, *(cells,) * ndim, *(2,) * ndim, -1))
     order = []

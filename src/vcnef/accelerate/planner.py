@@ -58,7 +58,7 @@ class PlanSetting:
 
     @property
     def kernels(self) -> bool:
-        """Whether fused kernels are in question at all."""
+        """Return whether fused kernels are in question at all."""
         return self.device.type == "cuda" and self.half is not None
 
 
@@ -107,7 +107,7 @@ class Planner:
         return partial(points.encode_points, encoder, self.linear)
 
     def coordinates(self) -> SummedCoordinates | nn.Module:
-        """What is left out of the questions is called as it is in any case."""
+        """Return the coordinates as sums, or as they are where somebody has changed them."""
         coordinates, clocks = self.model.coordinates, self.model.clocks
         changed = {
             "coordinates": change_in(coordinates, (LinearCoordinates, FourierCoordinates), leave_out=["fourier"]),
@@ -152,7 +152,7 @@ class Planner:
         return make(decoder, self.setting.half)
 
     def obstacle_of_decoder(self, decoder: PointDecoder) -> str | None:
-        """Why a decoder does not run as one kernel, or None."""
+        """Return why a decoder does not run as one kernel, or None."""
         if self.no_kernels is not None:
             return self.no_kernels
         from vcnef.accelerate.gpu import DECODE, DECODER
@@ -196,7 +196,7 @@ class Planner:
         return known
 
     def obstacle_of_block(self, layered: LayeredBlock) -> str | None:
-        """Why a block does not run as kernels of whole layers, or None."""
+        """Return why a block does not run as kernels of whole layers, or None."""
         block, training = layered.block, self.setting.training
         if self.no_kernels is not None:
             return self.no_kernels
@@ -213,7 +213,7 @@ class Planner:
         return ATTENTION.obstacle(self.setting.device, torch.float32, block.mlp_norm.normalized_shape[0], heads)
 
     def local(self, layered: LayeredBlock, *, packed: bool) -> Callable[[Tensor, tuple], Tensor] | None:
-        """How the neighbours of a block's tokens are mixed; None where there is nothing to mix."""
+        """Return how the neighbours of a block's tokens are mixed; None where there is nothing to mix."""
         stencil = layered.block.local
         if "local" not in layered.known:
             # A copy: what comes after may take the memory of it, and this could be the tokens themselves.
@@ -233,7 +233,8 @@ class Planner:
     # --- What several parts make possible ---------------------------------------------------------------------------
 
     def branches_at_once(self, coordinates: SummedCoordinates | nn.Module, modulations: list[Any]) -> bool:
-        """Whether MLP(C) of all blocks is computed by the same products, which small steps on a GPU gain from."""
+        """Return whether MLP(C) of all blocks is computed by the same products, which small steps on a GPU gain
+        from."""
         small_steps = self.setting.training and self.setting.device.type == "cuda"
         if not (small_steps and isinstance(coordinates, SummedCoordinates)):
             return False
@@ -245,7 +246,7 @@ class Planner:
         return len(kinds) == 1 and all(type(each.residual) is Nothing for each in branches)
 
     def decodes_last(self, modulation: Any, decoder: Any) -> bool:
-        """Whether the kernel of the last block can take in the decoder."""
+        """Return whether the kernel of the last block can take in the decoder."""
         if self.no_kernels is not None:
             return False
         from vcnef.accelerate.gpu import PackedBlock, PackedDecoder
@@ -256,7 +257,7 @@ class Planner:
 
     @property
     def linear(self) -> points.Linear:
-        """A map of few features; as a sum of columns, a GPU's compiler joins it with its neighbours."""
+        """Return a map of few features; as a sum of columns, a GPU's compiler joins it with its neighbours."""
         return points.sum_of_columns if self.setting.compiled and self.setting.device.type == "cuda" else F.linear
 
     @property
@@ -267,12 +268,12 @@ class Planner:
         return "single precision" if own == torch.float32 else str(own).removeprefix("torch.")
 
     def layer_by_layer(self, why_not: str) -> str:
-        """The reason is left out where it stands in the plan for the whole model."""
+        """Return why kernels do not serve, unless that stands in the plan for the whole model."""
         reason = "" if why_not == self.no_kernels else f": {why_not}"
         return f"layer by layer, {self.precision}{reason}"
 
     def _obstacle_of_kernels(self) -> str | None:
-        """Why no part can run as a kernel, or None."""
+        """Return why no part can run as a kernel, or None."""
         norms = [norm for block in self.model.modulations for norm in block.children() if type(norm) in NORMS]
         width = max([norm.normalized_shape[-1] for norm in norms], default=0)
         found = obstacle(self.setting.device, torch.float32, width, widest=WIDEST_NORM)

@@ -75,7 +75,7 @@ def points_in_flight(model: TrajectoryModel, device: torch.device) -> int:
 
 
 def _chunk_sizes(u0: Tensor, budget: int, least_times: int) -> tuple[int, int]:
-    """How many samples, and how many times of each, make a chunk of about so many points."""
+    """Return how many samples, and how many times of each, make a chunk of about so many points."""
     if budget < 1:
         raise ValueError(f"points_per_chunk is {budget}; expected at least 1, or None for the default.")
     points = prod(u0.shape[1:-1])
@@ -84,7 +84,7 @@ def _chunk_sizes(u0: Tensor, budget: int, least_times: int) -> tuple[int, int]:
 
 
 def _rows(values: Tensor | None, rows: slice, shared: int | None = None) -> Tensor | None:
-    """Those rows of what each sample has for itself; what all samples share, told by its rank, stays whole."""
+    """Return those rows of what each sample has for itself; what all samples share, told by its rank, stays whole."""
     return values if values is None or values.ndim == shared else values[rows]
 
 

@@ -70,7 +70,7 @@ def _plain_norm(part: nn.LayerNorm) -> bool:
 
 
 def _without_overlap(part: nn.Module) -> bool:
-    """Strides as long as the kernel, nothing padded, dilated or grouped."""
+    """Return whether strides are as long as the kernel, and nothing is padded, dilated or grouped."""
     padded = any(part.padding) or any(part.output_padding)
     return part.stride == part.kernel_size and not padded and set(part.dilation) == {1} and part.groups == 1
 
@@ -81,7 +81,8 @@ def _widens_and_narrows(part: FeedForward) -> bool:
 
 
 def _projects(part: nn.Sequential) -> bool:
-    """The nonlinear part of a coordinate branch, or convolution, GELU and convolution of an encoder."""
+    """Return whether a part is the nonlinear one of a coordinate branch, or convolution, GELU and convolution of an
+    encoder."""
     kinds = [type(each) for each in part]
     branch = len(kinds) == 2 and kinds[0] in (nn.ReLU, nn.GELU) and kinds[1] is nn.Linear
     return branch or (len(kinds) == 3 and kinds[0] is kinds[2] in CONVOLUTIONS and kinds[1] is nn.GELU)
@@ -112,7 +113,8 @@ KNOWN: dict[type[nn.Module], Callable[[nn.Module], bool]] = {
 
 
 def change_in(part: nn.Module, kinds: Iterable[type[nn.Module]], *, leave_out: Iterable[str] = ()) -> str | None:
-    """What is different about a part, which should be of one of these kinds, or about a part in it; None if nothing.
+    """Return what is different about a part, which should be of one of these kinds, or about a part in it; None if
+    nothing.
 
     `leave_out` names children that are asked about on their own.
     """
@@ -130,7 +132,7 @@ def change_in(part: nn.Module, kinds: Iterable[type[nn.Module]], *, leave_out: I
 
 
 def change_everywhere() -> str | None:
-    """What is different for all models of this process, or None."""
+    """Return what is different for all models of this process, or None."""
     if _global_hooks():
         return "hooks for all modules are registered"
     for base, methods in WRITTEN.items():
@@ -145,7 +147,8 @@ def change_everywhere() -> str | None:
 
 
 def calls_more(model: TrajectoryModel) -> bool:
-    """Whether a call of the model may do more than its `encode` and `query` do: by a `forward` of its own, or hooks."""
+    """Return whether a call of the model may do more than its `encode` and `query` do: by a `forward` of its own, or
+    hooks."""
     own_forward = type(model).forward is not TrajectoryModel.forward or "forward" in vars(model)
     return own_forward or _has_hooks(model) or _global_hooks()
 
@@ -183,7 +186,8 @@ def _callables(base: type) -> dict[str, Any]:
 
 
 def _methods_as_written(base: type) -> dict[str, Any]:
-    """The methods of a class, but for those that somebody has put there: a function says where it was written."""
+    """Return the methods of a class, but for those that somebody has put there: a function says where it was
+    written."""
     methods = {}
     for name, value in _callables(base).items():
         where = getattr(value, "__module__", None), getattr(value, "__qualname__", None)

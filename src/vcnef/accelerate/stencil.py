@@ -13,7 +13,7 @@ from vcnef.models.vcnef_beyond import Stencil, token_grids
 
 
 def convolve_tokens(stencil: Stencil, z: Float[Tensor, "*b s d"], sides: tuple[int, ...]) -> Float[Tensor, "*b s d"]:
-    """What `Stencil.forward` gives."""
+    """Return what `Stencil.forward` gives."""
     if z.dtype != stencil.weight.dtype:
         return stencil(z, sides)
     grids, mixed = token_grids(sides, stencil.patches), []

@@ -16,7 +16,7 @@ from vcnef.accelerate.engine import FastVCNeF, training_engine
 def fast_calls(
     model: nn.Module, device: torch.device, half: torch.dtype | None, options: dict[str, bool | None] | None
 ) -> Iterator[None]:
-    """Within this context `model(…)` is fast; its methods, such as `encode`, stay those of the reference.
+    """Make `model(…)` fast within this context; its methods, such as `encode`, stay those of the reference.
 
     `half` is the type that autocasting chooses in training, `options` are those of `torch.compile`, None without it.
     """

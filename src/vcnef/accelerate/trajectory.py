@@ -93,7 +93,7 @@ class FastVCNeF:
             return self._encode(u0, grid, params)
 
     def query_in_parts(self, latent: FastLatent, t: Tensor, times: int) -> Iterator[Float[Tensor, "b part *x c"]]:
-        """Answers for `times` times after each other; what only coordinates make is computed for many of them."""
+        """Yield answers for `times` times after each other; what only coordinates make is computed for many of them."""
         shared = t.ndim == 1 and len(latent.x) == 1 and not self.has_clocks
         t = self._rows(latent, t)
         if not shared:
@@ -134,7 +134,7 @@ class FastVCNeF:
         return FastLatent(asked, u0, params, begun, x, space, counts)
 
     def _rows(self, latent: FastLatent, t: Float[Tensor, " t"] | Float[Tensor, "_ t"]) -> Float[Tensor, "b_or_1 t"]:
-        """The times of each of the samples that are computed, or of all."""
+        """Return the times of each of the samples that are computed, or of all."""
         return t.repeat_interleave(prod(latent.counts), 0) if t.ndim == 2 else t.unsqueeze(0)
 
     def _fields(self, latent: FastLatent, t: Float[Tensor, "b_or_1 t"]) -> Iterator[Float[Tensor, "b_or_1 t *sd"]]:

@@ -55,7 +55,8 @@ def _write_netcdf(path: Path, u: xarray.DataArray, problem: Problem) -> None:
     """Write one variable per channel, so that any viewer shows them by name."""
     dataset = u.drop_vars("units", errors="ignore").to_dataset(dim=CHANNEL)
     for channel in problem.channels:
-        if unit := problem.units.get(channel):
+        unit = problem.units.get(channel)
+        if unit:
             dataset[channel].attrs["units"] = unit
     box = np.array(problem.domain, dtype=np.float64).ravel()
     described = dataset.assign_attrs(problem=problem.name, periodic=note_periodic(problem.periodic), domain=box)

@@ -33,7 +33,10 @@ def share_out(settings: Mapping[str, Any], *known: Mapping[str, Any], what: str)
     for name in settings:
         if name not in names:
             raise ValueError(f"{what} has nothing called {name!r} to set. {suggestion(name, names)}")
-    return [{name: value for name, value in settings.items() if name in group} for group in known]
+    shares = []
+    for group in known:
+        shares.append({name: value for name, value in settings.items() if name in group})
+    return shares
 
 
 def parse_times(text: str, option: str = "--times") -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,15 +12,17 @@ if TYPE_CHECKING:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns; those of numbers to the right, the last one as long as it is."""
+    """Print aligned columns; those of numbers to the right, the last one as long as it is."""
     columns = list(zip(titles, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    right = [any(cell[:1].isdigit() for cell in column[1:]) for column in columns[:-1]] + [False]
+    # How the cells of a column are aligned.
+    aligned: list[Callable[[str, int], str]] = [str.ljust] * len(columns)
+    for place, column in enumerate(columns[:-1]):
+        if any(cell[:1].isdigit() for cell in column[1:]):
+            aligned[place] = str.rjust
     for row in (titles, *rows):
-        cells = zip(row, widths, right, strict=True)
-        typer.echo(
-            "  ".join(cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells).rstrip()
-        )
+        cells = [align(cell, width) for align, cell, width in zip(aligned, row, widths, strict=True)]
+        typer.echo("  ".join(cells).rstrip())
 
 
 def count_weights(model: nn.Module) -> str:

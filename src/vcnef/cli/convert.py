@@ -74,8 +74,13 @@ def _problem(model: VCNeF, name: str, channels: str | None, params: str | None, 
 
 def _box(domain: str, ndim: int) -> tuple[tuple[float, float], ...]:
     try:
-        axes = [tuple(float(end) for end in axis.split(":")) for axis in domain.split(",")]
-        box = tuple((low, high) for low, high in (axes if len(axes) > 1 else axes * ndim))
+        axes = []
+        for axis in domain.split(","):
+            low, high = map(float, axis.split(":"))
+            axes.append((low, high))
+        if len(axes) == 1:
+            axes *= ndim
+        box = tuple(axes)
     except ValueError:
         raise ValueError(f"--domain {domain} is not understood; write low:high, e.g. -1:1 or 0:1,0:2.") from None
     if len(box) != ndim:

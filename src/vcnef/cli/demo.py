@@ -151,5 +151,7 @@ def _comparison(found: dict[str, tuple[Run, Evaluation]]) -> str:
         rows.setdefault("weights", []).append(number_of_weights(run.surrogate.model))
         rows.setdefault("minutes of training", []).append(run.history[-1]["seconds"] / 60)
     lines = [f"{'':28}" + "".join(f"{name:>12}" for name in found)]
-    lines += [f"{name:28}" + "".join(f"{value:>12,.4g}" for value in values) for name, values in rows.items()]
+    for name, values in rows.items():
+        numbers = [f"{value:>12,.4g}" for value in values]
+        lines.append(f"{name:28}" + "".join(numbers))
     return "\n".join(lines)

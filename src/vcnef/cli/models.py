@@ -16,9 +16,10 @@ def models() -> None:
     from vcnef.models.registry import list_models
     from vcnef.packaged import list_packaged
 
-    rows = [(name, *(_count(name, ndim) for ndim in (1, 2, 3)), line) for name, line in list_models().items()]
+    rows = [(name, _count(name, 1), _count(name, 2), _count(name, 3), line) for name, line in list_models().items()]
     print_table(("model", "1D", "2D", "3D", ""), rows)
-    if packaged := list_packaged():
+    packaged = list_packaged()
+    if packaged:
         typer.echo("")
         print_table(("trained", ""), list(packaged.items()))
 

@@ -76,7 +76,8 @@ def predict(
             states.u0, instants, states.params or None, states.x, memory, precision,
             layout=states.layout, tolerance=tolerance, params_t=listed_at, start=start,
         )  # fmt: skip
-    if broken := count_broken(u.values):
+    broken = count_broken(u.values)
+    if broken:
         typer.echo(f"Warning: {broken} of {len(u)} predictions are not finite.", err=True)
     if tolerance is not None:
         typer.echo(describe_windows(u.attrs))

@@ -103,7 +103,8 @@ def _check_data(folders: list[Path], files: list[Path]) -> None:
     """Nothing is written into the folder of a packaged model, so it holds no evaluation."""
     from vcnef.packaged import is_packaged
 
-    if not files and (packaged := [folder.name for folder in folders if is_packaged(folder)]):
+    packaged = [folder.name for folder in folders if is_packaged(folder)]
+    if packaged and not files:
         raise ValueError(
             f"{packaged[0]} is a packaged model, whose folder holds no evaluation to report on. "
             "Give data to judge it on, e.g. --data burgers.hdf5."

@@ -33,7 +33,7 @@ State = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, *, contiguous: bool = True) -> str | None:
-    """Why the kernel cannot update weights of this kind, or None."""
+    """Return why the kernel cannot update weights of this kind, or None."""
     if switched_off():
         return f"{SWITCH} is 0"
     if dtype not in (torch.float32, torch.complex64):
@@ -42,7 +42,7 @@ def obstacle(device: torch.device, dtype: torch.dtype, *, contiguous: bool = Tru
 
 
 def obstacle_of_all(weights: Sequence[Tensor]) -> str | None:
-    """The same of all weights together, which have to be on one device."""
+    """Return the same of all weights together, which have to be on one device."""
     if len({each.device for each in weights}) > 1:
         return "weights are on several devices"
     for each in weights:
@@ -53,8 +53,8 @@ def obstacle_of_all(weights: Sequence[Tensor]) -> str | None:
 
 
 def chunk(states: Sequence[tuple[Tensor, ...]]) -> Int[Tensor, "chunks 6"]:
-    """The numbers of all weights in chunks. A row has the addresses of a chunk's w, m and v and of its n, its place in
-    the vector of all gradients, and its length."""
+    """Return the numbers of all weights in chunks. A row has the addresses of a chunk's w, m and v and of its n, its
+    place in the vector of all gradients, and its length."""
     rows, first = [], 0
     for weight, mean, square, count in states:
         size = weight.numel() * (2 if weight.is_complex() else 1)
@@ -166,7 +166,7 @@ def step_baseline(
 
 
 def examples(sizes: Sizes) -> Iterator[Example]:
-    """Of weights in one chunk and in several, of complex ones and of a single number, after different steps."""
+    """Yield weights in one chunk and in several, of complex ones and of a single number, after different steps."""
     shapes = {(3,): torch.float32, (50, 45): torch.float32, (30, 20): torch.complex64, (): torch.float32}
     for decoupled in (False, True):
         for on_device in (False, True):
@@ -181,7 +181,7 @@ def examples(sizes: Sizes) -> Iterator[Example]:
 
 
 def _arrange(rate: float | Tensor, decoupled: bool, *tensors: Tensor) -> tuple:
-    """Copies of the states, since a step changes them."""
+    """Return copies of the states, since a step changes them."""
     places = range(0, len(tensors), 5)
     states = [tuple(each.clone() for each in tensors[place : place + 4]) for place in places]
     return states, tensors[4::5], rate, (0.8, 0.95), 1e-3, 0.3, decoupled

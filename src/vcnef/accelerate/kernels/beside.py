@@ -48,5 +48,6 @@ class Beside:
 
 @cache
 def _beside(main: torch.cuda.Stream) -> torch.cuda.Stream:
-    """One for each main stream: memory freed on it is used again by it alone, after it has waited for the main one."""
+    """Return a side stream for each main one: memory freed on it is used again by it alone, after it has waited for the
+    main one."""
     return torch.cuda.Stream(main.device)

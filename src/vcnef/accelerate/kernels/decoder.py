@@ -44,7 +44,7 @@ DECODE_TILING = Tiling(64, 0, 4, 1)
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, width: int, channels: int) -> str | None:
-    """Why a decoder with gradients cannot run as kernels, or None."""
+    """Return why a decoder with gradients cannot run as kernels, or None."""
     if channels > MOST_CHANNELS:
         return f"{channels} channels, where at most {MOST_CHANNELS} are served"
     return requirements.obstacle(device, dtype, width)
@@ -179,7 +179,7 @@ def _rows(x, factor):
 
 
 def decode(tokens: Float[Tensor, "*b d"], weights: DecoderWeights) -> Float[Tensor, "*b c"]:
-    """Fields in fp32."""
+    """Return fields in fp32."""
     width, channels = tokens.shape[-1], weights.channels
     rows = tokens.reshape(-1, width)
     out = rows.new_empty(len(rows), channels, dtype=torch.float32)

@@ -16,7 +16,7 @@ ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 
 
 def pairs(weights: Sequence[Tensor]) -> list[Affine]:
-    """From weight and bias, weight and bias, … of `nn.Linear`, which stores `out in`, and `nn.LayerNorm`."""
+    """Pair weight and bias, weight and bias, … of `nn.Linear`, which stores `out in`, and `nn.LayerNorm`."""
     matrices = [weight.mT if weight.ndim == 2 else weight for weight in weights[::2]]
     return [Affine(matrix, bias) for matrix, bias in zip(matrices, weights[1::2], strict=True)]
 
@@ -35,7 +35,7 @@ def norm(x: Float[Tensor, "*b d"], part: Affine, eps: float) -> Float[Tensor, "*
 
 
 def same_head(width: int, heads: int, device: torch.device) -> Bool[Tensor, "d d"]:
-    """Whether two features are of one head."""
+    """Return whether two features are of one head."""
     head = torch.arange(width, device=device) // (width // heads)
     return head[:, None] == head
 

@@ -86,7 +86,8 @@ def apply(
     extra: Float[Tensor, "b t s d"] | None = None,
     decoder: DecoderWeights | None = None,
 ) -> Float[Tensor, "b t s d_or_c"]:
-    """The rest of a modulation block in the operands' type, or the fields that a decoder makes of it, in fp32."""
+    """Return the rest of a modulation block in the operands' type, or the fields that a decoder makes of it, in
+    fp32."""
     return _launch(tokens, mixing, key_mean, extra, field, weights, decoder)
 
 
@@ -96,7 +97,7 @@ def modulate(
     field: Float[Tensor, "b_or_1 t s d"],
     weights: BlockWeights,
 ) -> Float[Tensor, "b t s d"]:
-    """The part of a block after attention and scale, in the operands' type; `scale` is F."""
+    """Return the part of a block after attention and scale, in the operands' type; `scale` is F."""
     return _launch(attended, None, scale, None, field, weights)
 
 
@@ -107,7 +108,7 @@ def transform(
     weights: BlockWeights,
     extra: Float[Tensor, "b t s d"] | None = None,
 ) -> Float[Tensor, "b t s d"]:
-    """The rest of a transformer block, in the operands' type."""
+    """Return the rest of a transformer block, in the operands' type."""
     return _launch(tokens, mixing, key_mean, extra, None, weights)
 
 
@@ -311,7 +312,7 @@ def _finish(tokens: Float[Tensor, "b t s d"], weights: BlockWeights) -> Float[Te
 
 
 def _mixed(sizes: Sizes) -> tuple[list[Tensor], list[Tensor]]:
-    """Tokens with their M and k̄, and the weights of the block."""
+    """Return tokens with their M and k̄, and the weights of the block."""
     tokens, learnt = sizes.tokens().to(sizes.between), draw_block(sizes)
     return [tokens, *mix_baseline(tokens, pack_block(sizes, learnt))], learnt
 

@@ -71,25 +71,27 @@ def tiles_of(name: str, points: int) -> int:
 
 
 def stages_of(name: str, width: int) -> int:
-    """How many tiles are under way at once; there is no room on chip for two wide ones."""
+    """Return how many tiles are under way at once; there is no room on chip for two wide ones."""
     return TILINGS[name].stages if width <= WIDEST_CAPPED else 1
 
 
 def shares_of(name: str, tiles: int, device: torch.device, others: int = 1) -> tuple[int, int]:
-    """How many programs take tile after tile, and how many tiles each: with so many others for the same tiles, there
-    are as many as a GPU runs at once."""
+    """Return how many programs take tile after tile, and how many tiles each: with so many others for the same tiles,
+    there are as many as a GPU runs at once."""
     each = -(-tiles // max(1, _multiprocessors(device) * TILINGS[name].together // others))
     return -(-tiles // each), each
 
 
 @cache
 def _multiprocessors(device: torch.device) -> int:
-    """Two in an interpreter: a program then has several tiles there, too."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 2
+    """Return how many multiprocessors there are; two in an interpreter, where a program then has several tiles too."""
+    if device.type != "cuda":
+        return 2
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def pack(tokens: Tensor, weights: list[Tensor]) -> list[Tensor]:
-    """Matrices as operands, stored `in out`; once for both passes.
+    """Return matrices as operands, stored `in out`; once for both passes.
 
     In one piece of memory: compilers then make one kernel of it, not one for every matrix.
     """

@@ -113,7 +113,7 @@ BLOCK_NORMS = ("attention_norm", "modulation_norm", "mlp_norm")
 
 
 def draw_block(sizes: Sizes) -> list[Tensor]:
-    """What a modulation block has learnt, as `pack_block` takes it."""
+    """Return what a modulation block has learnt, as `pack_block` takes it."""
     width = sizes.width
     maps = [sizes.square() for _ in BLOCK_MAPS[:-2]]
     maps += [sizes.linear(width, 4 * width), sizes.linear(4 * width, width)]

@@ -34,7 +34,7 @@ HEADS = (16, 32, 64)
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int) -> str | None:
-    """Why the kernels cannot serve heads of this width, or None."""
+    """Return why the kernels cannot serve heads of this width, or None."""
     if width > WIDEST or width // heads not in HEADS:
         return f"width {width} with {heads} heads, where at most {WIDEST} in heads of {HEADS} features is served"
     return requirements.obstacle(device, dtype, width, heads, WIDEST)
@@ -117,7 +117,7 @@ def _maps(weights: list[Tensor], packed: list[Tensor]) -> tuple[Affine, Tensor]:
 
 
 def _tiles(kernel: str, gram: Tensor, heads: int) -> tuple[int, int, int, int]:
-    """Sets of tokens, tiles of several of them, and how many programs of each head take how many tiles."""
+    """Return sets of tokens, tiles of several of them, and how many programs of each head take how many tiles."""
     sets = prod(gram.shape[:-2])
     tiles = -(-sets // (TILINGS[kernel].tokens * heads // gram.shape[-1]))
     return sets, tiles, *shares_of(kernel, tiles, gram.device, heads)
@@ -128,7 +128,8 @@ def _sizes(kernel: str, gram: Tensor, heads: int) -> dict[str, int]:
 
 
 def _learnt(gram: Tensor) -> int:
-    """Numbers of the values' weight, the join's and the values' bias, which lie in this order."""
+    """Return how many numbers there are in the values' weight, the join's and the values' bias, which lie in this
+    order."""
     return gram.shape[-1] * (2 * gram.shape[-1] + 1)
 
 

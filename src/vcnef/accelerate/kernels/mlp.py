@@ -101,7 +101,7 @@ def _mlp_backward(
 
 
 def _learn_maps(tokens: Tensor, grad_total: Tensor, maps: list[Affine], sizes: dict[str, Any]) -> Tensor:
-    """The gradients of the widening weight, the narrowing one and the widening bias, one after the other."""
+    """Return the gradients of the widening weight, the narrowing one and the widening bias, one after the other."""
     hidden, width = sizes["HIDDEN"], sizes["D"]
     count, chunks = tokens.numel() // width, -(-hidden // sizes["BLOCK_H"])
     tiles = tiles_of("mlp_weights_backward", count)

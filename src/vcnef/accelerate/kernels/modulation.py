@@ -126,7 +126,7 @@ def _sum_over(axis: int, x: Tensor) -> Tensor:
 def _learn_maps(
     tokens: Tensor, factor: Tensor | None, field: Tensor, grad_total: Tensor, maps: tuple[Affine | None, Affine]
 ) -> Tensor:
-    """The gradients of the outer weight and, where the factor is not given, of the inner weight and bias."""
+    """Return the gradients of the outer weight and, where the factor is not given, of the inner weight and bias."""
     batch, frames, points, width = grad_total.shape
     each, _, sets = _in_turn("modulation_weights_backward", grad_total)
     programs, share = shares_of("modulation_weights_backward", sets, tokens.device)
@@ -139,8 +139,8 @@ def _learn_maps(
 
 
 def _in_turn(kernel: str, rows: Tensor) -> tuple[int, int, int]:
-    """How many samples a program of that kernel takes one after the other, in how many parts they come then, and how
-    many such sets of the same points and frame there are."""
+    """Return how many samples a program of that kernel takes one after the other, in how many parts they come then, and
+    how many such sets of the same points and frame there are."""
     samples, frames, points, _ = rows.shape
     tiles = frames * tiles_of(kernel, points)
     _, each = shares_of(kernel, tiles * samples, rows.device)
@@ -162,7 +162,8 @@ def _(grad: Tensor, tokens: Tensor, factor: Tensor | None, field: Tensor, *_: An
 
 
 def _weights_learnt(width: int, factor: Tensor | None) -> int:
-    """How many are in the outer weight and, where the factor is not given, in the inner weight and bias."""
+    """Return how many numbers there are in the outer weight and, where the factor is not given, in the inner weight and
+    bias."""
     return width * (2 * width + 1) if factor is None else width * width
 
 

@@ -47,14 +47,14 @@ CLOSES = ("CLOSES_PLANES", "CLOSES_LINES", "CLOSES_LENGTH")
 def obstacle(
     device: torch.device, dtype: torch.dtype, width: int, taps: int = 1, *, periodic: bool = True
 ) -> str | None:
-    """Why the kernels with gradients cannot serve stencils with so many taps, or None."""
+    """Return why the kernels with gradients cannot serve stencils with so many taps, or None."""
     if not periodic:
         return "a grid that is not periodic"
     return inference_obstacle(device, dtype, width, taps)
 
 
 def inference_obstacle(device: torch.device, dtype: torch.dtype, width: int, taps: int = 1) -> str | None:
-    """The same without gradients, on any grid."""
+    """Return the same without gradients, on any grid."""
     if taps > MOST_TAPS:
         return f"a stencil with {taps} taps, where at most {MOST_TAPS} are served"
     return norm_obstacle(device, dtype, width)
@@ -63,7 +63,7 @@ def inference_obstacle(device: torch.device, dtype: torch.dtype, width: int, tap
 def mix_neighbours(
     tokens: Float[Tensor, "*b s d"], stencils: Sequence[Stencil], operands: torch.dtype
 ) -> Float[Tensor, "*b s d"]:
-    """One stencil per grid in a row; the result is in the type `operands`, summed in fp32."""
+    """Mix tokens by one stencil per grid in a row; the result is in the type `operands`, summed in fp32."""
     points, width = tokens.shape[-2:]
     tokens = tokens.contiguous()
     out = torch.empty_like(tokens, dtype=operands)
@@ -132,7 +132,7 @@ def moved(place, offset, side, CLOSES: tl.constexpr):
 
 
 def neighbours(tokens: Float[Tensor, "*b s d"], stencils: Sequence[Stencil]) -> Float[Tensor, "*b s d"]:
-    """One stencil per grid in a row; all are periodic."""
+    """Mix tokens by one stencil per grid in a row; all are periodic."""
     volumes = [each.in_volume() for each in stencils]
     offsets, sides, taps = [], [], []
     for each in volumes:

@@ -8,7 +8,7 @@ from torch import Tensor
 def newton_schulz(
     matrices: Float[Tensor, "n rows columns"], coefficients: tuple[float, float, float], steps: int
 ) -> Float[Tensor, "n rows columns"]:
-    """Each X, divided by its norm, becomes a X + (b S + c S²) X with S = X Xᵀ, again and again.
+    """Make each X, divided by its norm, a X + (b S + c S²) X with S = X Xᵀ, again and again.
 
     In half precision on a GPU: the result is rough anyway.
     """

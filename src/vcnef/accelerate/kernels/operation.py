@@ -103,6 +103,6 @@ class Operation:
         return self.fast(*args, **kwargs)
 
     def examples(self, sizes: Sizes) -> Iterator[Example]:
-        """Labelled inputs in every way that the operation may be called."""
+        """Yield labelled inputs in every way that the operation may be called."""
         for each in self.make_examples(sizes):
             yield Example(f"{self.name} {each.label}".strip(), each.data, each.learnt, each.arrange, self)

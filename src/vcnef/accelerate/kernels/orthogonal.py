@@ -29,7 +29,7 @@ MOST_ROWS = 128
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, width: int) -> str | None:
-    """Why the kernel cannot serve matrices with so many rows, or None."""
+    """Return why the kernel cannot serve matrices with so many rows, or None."""
     return requirements.obstacle(device, dtype, width, widest=MOST_ROWS)
 
 
@@ -39,7 +39,7 @@ def orthogonalise(
     steps: int,
     operands: torch.dtype = torch.bfloat16,
 ) -> Float[Tensor, "n rows columns"]:
-    """In the operands' type, with sums in fp32."""
+    """Orthogonalise in the operands' type, with sums in fp32."""
     count, rows, columns = matrices.shape
     out = torch.empty_like(matrices, dtype=operands, memory_format=torch.contiguous_format)
     with torch.cuda.device_of(out):
@@ -105,7 +105,7 @@ def orthogonalise_baseline(
 
 
 def examples(sizes: Sizes) -> Iterator[Example]:
-    """Of matrices with fewer columns than the kernel takes at a time, and with more."""
+    """Yield matrices with fewer columns than the kernel takes at a time, and with more."""
     coefficients = 3.4445, -4.7750, 2.0315
     for columns in (sizes.width, 70 + 3 * sizes.width):
         scale = torch.logspace(-3, 3, sizes.batch, device=sizes.device)[:, None, None]

@@ -33,7 +33,7 @@ def switched_off() -> bool:
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int = 1, widest: int = WIDEST) -> str | None:
-    """Why kernels cannot serve tokens of this kind, or None. Empty tokens are for the caller to handle."""
+    """Return why kernels cannot serve tokens of this kind, or None. Empty tokens are for the caller to handle."""
     if switched_off():
         return f"{SWITCH} is 0"
     missing = lack(device)
@@ -47,13 +47,13 @@ def obstacle(device: torch.device, dtype: torch.dtype, width: int, heads: int = 
 
 
 def norm_obstacle(device: torch.device, dtype: torch.dtype, width: int) -> str | None:
-    """The same for operations that have no products."""
+    """Return the same for operations that have no products."""
     return obstacle(device, dtype, width, widest=WIDEST_NORM)
 
 
 @cache
 def lack(device: torch.device) -> str | None:
-    """What a device lacks for kernels; found out once, since it does not change."""
+    """Return what a device lacks for kernels; found out once, since it does not change."""
     if device.type != "cuda":
         return f"tokens are on {device.type}, not on a GPU"
     capability = torch.cuda.get_device_capability(device)

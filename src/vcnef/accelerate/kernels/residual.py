@@ -68,8 +68,8 @@ def _residual_backward(
 
 
 def through_norm(grad: Tensor, standard: Tensor, inverse: Tensor, norm: Affine, sums: int = 3) -> tuple[Tensor, Tensor]:
-    """The gradient of a norm's input and, as sums of every program, those of its scale, its shift and, if there are
-    three, a bias before it."""
+    """Return the gradient of a norm's input and, as sums of every program, those of its scale, its shift and, if there
+    are three, a bias before it."""
     width, count = len(norm.bias), inverse.numel()
     tiles = tiles_of("residual_backward", count)
     programs, share = shares_of("residual_backward", tiles, grad.device)

@@ -29,7 +29,7 @@ class Stencil(NamedTuple):
     periodic: Periodic
 
     def in_volume(self) -> Stencil:
-        """The same stencil on a grid with three axes, which is what kernels know."""
+        """Return the same stencil on a grid with three axes, which is what kernels know."""
         missing, closes = 3 - len(self.sides), self.closes
         offsets = tuple((0,) * missing + offset for offset in self.offsets)
         # No offset leads along an axis that is missing; its neighbour's answer keeps kernels few.
@@ -38,11 +38,11 @@ class Stencil(NamedTuple):
 
     @property
     def closes(self) -> tuple[bool, ...]:
-        """For each axis whether the grid closes along it."""
+        """Return for each axis whether the grid closes along it."""
         return per_axis(self.periodic, len(self.sides))
 
     def table(self) -> Tensor:
-        """The offsets as a tensor on the device of the weights."""
+        """Return the offsets as a tensor on the device of the weights."""
         return _on_device(self.offsets, self.weight.device)
 
 

@@ -25,7 +25,7 @@ def weight_grads(inputs: Float[Tensor, "k *s d"], grads: Float[Tensor, "k *s d"]
 
 
 def map_grad(inputs: Float[Tensor, "*s d"], grad: Float[Tensor, "*s d"]) -> Float[Tensor, "weight_and_bias d"]:
-    """The same for one pair; the last row is the sum of `grad`, the gradient of a bias."""
+    """Return the same for one pair; the last row is the sum of `grad`, the gradient of a bias."""
     return _products(inputs.unsqueeze(0), grad.unsqueeze(0), biased=True)[0]
 
 

@@ -24,7 +24,7 @@ class Affine(NamedTuple):
 
 
 def pack(operands: torch.dtype, parts: Mapping[str, tuple[Tensor, Tensor]]) -> dict[str, Affine]:
-    """From weight and bias of `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in
+    """Pack weight and bias of `nn.Linear`, which stores `out in`, or `nn.LayerNorm`: matrices as operands, the rest in
     fp32.
 
     Matrices of one shape are turned together: to ask for it takes the host longer than the GPU to do it.
@@ -107,7 +107,7 @@ class Tiling(NamedTuple):
     features: int | None = None
 
     def widened(self, width: int) -> Tiling:
-        """For tokens of that width."""
+        """Return the tiling for tokens of that width."""
         times = 1 if self.features is None else max(1, padded(width) // self.features)
         return self._replace(warps=self.warps * times)
 
@@ -117,7 +117,7 @@ class Tiling(NamedTuple):
 
 
 def first_for(width: int, tilings: tuple[Tiling, ...], points: int = 0) -> Tiling:
-    """The first tiling that serves a width, among those whose tiles reach least beyond so many points."""
+    """Return the first tiling that serves a width, among those whose tiles reach least beyond so many points."""
     serving = [each for each in tilings if each.registers is None or width <= WIDEST_CAPPED]
     return min(serving, key=lambda each: -points % each.tokens)
 
@@ -131,7 +131,7 @@ class Heads(NamedTuple):
 
 @cache
 def head_maps(width: int, heads: int, dtype: torch.dtype, device: torch.device) -> Heads:
-    """For operands of that type."""
+    """Return the maps of heads for operands of that type."""
     slot = torch.arange(padded(2 * heads), device=device)
     head = torch.arange(width, device=device) // (width // heads)
     member = (head[:, None] == slot % heads) & (slot < 2 * heads)
@@ -139,5 +139,5 @@ def head_maps(width: int, heads: int, dtype: torch.dtype, device: torch.device) 
 
 
 def padded(size: int) -> int:
-    """The power of two that holds `size`, and the least that tensor cores take."""
+    """Return the power of two that holds `size`, and the least that tensor cores take."""
     return max(16, 1 << (size - 1).bit_length())
