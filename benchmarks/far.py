@@ -108,7 +108,8 @@ def statistics(u: Tensor, truth: Tensor) -> dict[str, float]:
     """How far spectrum and distribution of the second half are from the truth's."""
     later, right = u[:, u.shape[1] // 2 :], truth[:, truth.shape[1] // 2 :]
     found, wanted = (energy_spectrum(each).mean(dim=(0, 1, 3)) for each in (later, right))
-    shells = wanted.cumsum(dim=0) <= 0.999 * wanted.sum()
+    # A mean that stays zero is no shell to compare.
+    shells = (wanted.cumsum(dim=0) <= 0.999 * wanted.sum()) & (wanted > 1e-6 * wanted.max())
     edges = torch.linspace(float(right.min()), float(right.max()), BINS + 1)
     edges[0], edges[-1] = -torch.inf, torch.inf
     parts = [torch.bucketize(each.flatten(), edges[1:-1]).bincount(minlength=BINS) for each in (later, right)]

@@ -15,7 +15,7 @@ from vcnef.data.splits import split_rows
 from vcnef.evaluation import evaluate
 from vcnef.evaluation.held_out import choose_judged
 from vcnef.metrics import nrmse
-from vcnef.own_data import MIN_STEPS, asked_window, choose_preset, suit
+from vcnef.own_data import MIN_STEPS, asked_window, choose_preset, fitting_patches, suit
 from vcnef.workflow import fit, load, train
 
 TINY = {"width": 8, "heads": 2, "depth": 1, "modulations": 1, "batch": 4, "epochs": 1, "devices": "cpu"}
@@ -129,6 +129,14 @@ def test_a_surrogate_says_how_its_data_were_generated(data, tmp_path):
     assert "generated" not in fit(data, out=tmp_path / "own", **TINY).surrogate.provenance
 
 
+def long_waves(samples, frames, sides):
+    """One wave along each axis, of random amplitudes."""
+    wave = torch.ones(())
+    for side in sides:
+        wave = wave.unsqueeze(-1) * torch.cos(2 * torch.pi * torch.arange(side) / side)
+    return torch.randn(samples, frames, *[1] * len(sides), 1) * wave.unsqueeze(-1)
+
+
 @pytest.mark.parametrize(
     ("sides", "periodic", "preset", "patches"),
     [
@@ -142,11 +150,21 @@ def test_a_surrogate_says_how_its_data_were_generated(data, tmp_path):
     ],
 )
 def test_data_with_many_frames_are_learnt_in_windows_with_patches_that_fit(sides, periodic, preset, patches):
-    u = np.random.default_rng(0).normal(size=(4, 8, *sides, 1))
-    data = from_arrays(u, periodic=periodic)
+    data = from_arrays(long_waves(4, 8, sides), periodic=periodic)
     assert choose_preset(data) == preset
     assert suit(preset, data).model.options["patches"] == patches
     assert choose_preset(data, "direct") == f"own/small{len(sides)}d"
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_fields_of_short_waves_have_small_patches(periodic):
+    x = torch.arange(64) / 64
+    phases = torch.rand(4, 8, 1)
+    for waves, expected in ((5, (4,)), (7, (2,)), (15, ())):
+        u = torch.sin(2 * torch.pi * (waves * x + phases)).unsqueeze(-1)
+        assert fitting_patches(from_arrays(u, periodic=periodic)) == expected
+    sideways = torch.sin(2 * torch.pi * (7 * x + phases))[:, :, None, :, None].expand(4, 8, 64, 64, 1)
+    assert fitting_patches(from_arrays(sideways.contiguous(), periodic=periodic)) == (2,)
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])

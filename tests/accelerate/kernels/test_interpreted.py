@@ -20,6 +20,15 @@ def test_kernels_compile():
     run("compiled.py", interpret=False)
 
 
+def test_compiled_calls_give_what_eager_ones_give():
+    run("compiled_calls.py", "cpu", interpret=True)
+
+
+@pytest.mark.gpu
+def test_compiled_calls_on_a_gpu_give_what_eager_ones_give():
+    run("compiled_calls.py", "cuda", interpret=False)
+
+
 def run(script, *arguments, interpret):
     environment = os.environ | {"TRITON_INTERPRET": str(int(interpret))}
     command = [sys.executable, Path(__file__).with_name(script), *arguments]

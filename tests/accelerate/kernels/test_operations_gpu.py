@@ -76,21 +76,6 @@ def test_every_tiling_gives_the_same(module, table, operations, dtype, monkeypat
         monkeypatch.undo()
 
 
-@pytest.mark.parametrize("operation", TRAINING, ids=named)
-def test_a_compiled_call_gives_what_an_eager_one_gives(operation):
-    dtype = torch.bfloat16
-    candidates = [Sizes(width, 8, 64, device=GPU, dtype=dtype) for width in (96, 256)]
-    for example in operation.examples(harness.served(operation, candidates)[0]):
-
-        def call(*inputs, example=example):
-            return operation(*example.arrange(*inputs))
-
-        compiled = torch.compile(call, fullgraph=True, dynamic=False)
-        ways = [harness.values_and_gradients(way, example.inputs, dtype) for way in (compiled, call)]
-        assert all(harness.change(*pair) < 1e-2 for pair in zip(*ways, strict=True)), example.label
-        torch.compiler.reset()
-
-
 def late(function):
     def wait_first(*given):
         torch.cuda._sleep(2_000_000)
