@@ -13,11 +13,11 @@ from vcnef.data.source import check_alike
 from vcnef.evaluation.cost import has_solver
 from vcnef.evaluation.held_out import choose_judged
 from vcnef.explorer.workbench import find_equation
+from vcnef.own_data import fitting_patches
 from vcnef.pde import equation
 from vcnef.periodicity import of_points, per_axis, settle, spell_axes
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
-from vcnef.workflow import fitting_patches
 
 CHANNEL = (True, False)
 
