@@ -129,7 +129,7 @@ def continued(
     surrogate = learn(make(problem, samples or problem.samples, seed, device), model, minutes, seed, device)
     count, long = min(samples or LONGEST, LONG_SAMPLES), until(problem, LONG * gap)
     truth, another = (make(long, count, place + seed, device) for place in (10_000, 20_000))
-    found = {"model": statistics(ask(surrogate, truth), truth.u), "truth": statistics(another.u, truth.u)}
+    found = {"answer": statistics(ask(surrogate, truth), truth.u), "truth": statistics(another.u, truth.u)}
     last = surrogate.predict(
         truth.u[:, 0], t=[LONGEST * gap], params={name: each.numpy() for name, each in truth.params.items()} or None
     )
