@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.accelerate.engine import inference_engine
+from vcnef.accelerate.engine import Engine, inference_engine
 from vcnef.accelerate.numbers import multiplying
 from vcnef.models.interface import TrajectoryModel, all_finite, check_finite, check_shapes
 from vcnef.models.vcnef import PatchEncoder, VCNeF
@@ -23,7 +23,6 @@ MORE_FOR_PATCHES = 4
 """On a GPU, chunks are larger by this factor where a token is a patch: there are fewer tokens then."""
 
 
-@torch.no_grad()
 def predict(
     model: TrajectoryModel,
     u0: Float[Tensor, "b *x i"],
@@ -45,23 +44,50 @@ def predict(
     numbers are too large for fp16, the answer is given in bf16. A CPU computes in fp32, but for "bf16" where it has
     instructions for it (changes the output by about 2e-3 of its norm).
     """
-    check_shapes(model, u0, grid, t, params)
-    check_finite(u0=u0, grid=grid, t=t, params=params)
-    shape = len(u0), t.shape[-1], *u0.shape[1:-1], model.channels
-    if not prod(shape):
-        return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
-    budget = points_in_flight(model, u0.device) if points_per_chunk is None else points_per_chunk
-    samples, times = _chunk_sizes(u0, budget, model.times_in_flight(t.shape[-1]))
-    answer = u0.new_empty(shape)
-    with multiplying(precision):
-        engine = inference_engine(model, u0.device, precision)
-        for start in range(0, len(u0), samples):
-            rows = slice(start, start + samples)
-            latent = engine.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
-            _fill(answer[rows], engine.query_in_parts(latent, _rows(t, rows, shared=1), times))
-    if engine.half is torch.float16 and not all_finite(answer):
-        return predict(model, u0, grid, t, params, points_per_chunk=points_per_chunk, precision="bf16")
-    return answer
+    return Predictor(model)(u0, grid, t, params, points_per_chunk=points_per_chunk, precision=precision)
+
+
+class Predictor:
+    """`predict` of one model, again and again: how it is computed is decided once, so its weights must stay."""
+
+    def __init__(self, model: TrajectoryModel) -> None:
+        self.model = model
+        self._engines: dict[tuple[torch.device, str], Engine] = {}
+
+    @torch.no_grad()
+    def __call__(
+        self,
+        u0: Float[Tensor, "b *x i"],
+        grid: Float[Tensor, "*x D"] | Float[Tensor, "b *x D"],
+        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
+        params: Float[Tensor, "b p"] | None = None,
+        *,
+        points_per_chunk: int | None = None,
+        precision: str = "fp16",
+    ) -> Float[Tensor, "b t *x c"]:
+        model = self.model
+        check_shapes(model, u0, grid, t, params)
+        check_finite(u0=u0, grid=grid, t=t, params=params)
+        shape = len(u0), t.shape[-1], *u0.shape[1:-1], model.channels
+        if not prod(shape):
+            return u0.new_empty(shape)  # transforms and convolutions differ in whether they take nothing
+        budget = points_in_flight(model, u0.device) if points_per_chunk is None else points_per_chunk
+        samples, times = _chunk_sizes(u0, budget, model.times_in_flight(t.shape[-1]))
+        answer = u0.new_empty(shape)
+        with multiplying(precision):
+            engine = self._engine(u0.device, precision)
+            for start in range(0, len(u0), samples):
+                rows = slice(start, start + samples)
+                latent = engine.encode(u0[rows], _rows(grid, rows, shared=u0.ndim - 1), _rows(params, rows))
+                _fill(answer[rows], engine.query_in_parts(latent, _rows(t, rows, shared=1), times))
+        if engine.half is torch.float16 and not all_finite(answer):
+            return self(u0, grid, t, params, points_per_chunk=points_per_chunk, precision="bf16")
+        return answer
+
+    def _engine(self, device: torch.device, precision: str) -> Engine:
+        if (device, precision) not in self._engines:
+            self._engines[device, precision] = inference_engine(self.model, device, precision)
+        return self._engines[device, precision]
 
 
 def points_in_flight(model: TrajectoryModel, device: torch.device) -> int:
