@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten
 
 TITLES = {
-    "nrmse": "nRMSE", "rmse": "RMSE", "brmse": "bRMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
+    "nrmse": "nRMSE", "nrmse_raw": "nRMSE without floor", "rmse": "RMSE", "brmse": "bRMSE",
+    "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
     "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
     "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
 }  # fmt: skip

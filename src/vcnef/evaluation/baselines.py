@@ -10,7 +10,7 @@ from torch import Tensor
 from vcnef.data.rows import bytes_of_one, spread
 from vcnef.evaluation.inputs import BLOCK_BYTES
 from vcnef.evaluation.selections import Selection
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import floored_nrmse_table
 
 MOST_AVERAGED = 256
 """Trajectories of training that a mean is taken of; more change little."""
@@ -32,7 +32,7 @@ class Baselines:
         if self.mean is not None:
             answers["mean"] = self.mean[1:].to(u.device).expand_as(truth)
         for name, answer in answers.items():
-            sums = nrmse_table(answer, truth, 0).sums().cpu()
+            sums = floored_nrmse_table(answer, truth, cut[:, 0]).sums().cpu()
             self._sums[name] = self._sums.get(name, 0) + sums
 
     def errors(self) -> dict[str, float]:

@@ -17,7 +17,7 @@ from vcnef.data.rows import spread
 from vcnef.evaluation.selections import Selection, known_of_time
 from vcnef.evaluation.tables import number
 from vcnef.grid import spell_sides
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import floored_nrmse_table
 from vcnef.pde import equation, is_known, noted_generation
 from vcnef.surrogate.points import UNIFORM, arrangement
 from vcnef.timing import peak_memory, time_model, time_once
@@ -186,5 +186,5 @@ def _solve(
         return {}, [f"The solver was not timed on {points} points: it would take about {expected:.0f} s."]
     found: list[Tensor] = []
     seconds = time_once(lambda: found.append(solve(u0, t)), device) / len(rows)
-    error = nrmse_table(found[0], truth.to(device), 0).mean().item()
+    error = floored_nrmse_table(found[0], truth.to(device), u0).mean().item()
     return {"solver_seconds": seconds, "solver_nrmse": error}, []

@@ -11,12 +11,12 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional as F
 
 from vcnef.data.rows import spread
 from vcnef.evaluation.cost import LONGEST_SOLVE, classical_solver, expected_seconds, follows_solver, together
 from vcnef.evaluation.selections import Selection
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import floored_nrmse_table
+from vcnef.pde.reference import by_lines
 from vcnef.timing import time_once
 
 PARTS = (2, 4, 8)
@@ -25,7 +25,6 @@ FEWEST_POINTS = 8
 """Along an axis; below, a solver's stencil hardly fits."""
 MOST_JUDGED = 32
 """Trajectories that the error is averaged over."""
-LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,7 @@ def coarsen(u: Float[Tensor, "b *x c"], part: int) -> Float[Tensor, "b *y c"]:
 
 def refine(u: Float[Tensor, "b t *x c"], part: int) -> Float[Tensor, "b t *y c"]:
     """Linear between the points, on a periodic grid `part` times as fine; the inverse of `coarsen` at the points."""
-    frames, ndim = u.flatten(0, 1).movedim(-1, 1), u.ndim - 3
-    # The first point again, as the last one's neighbour.
-    around = F.pad(frames, (0, 1) * ndim, mode="circular")
-    size = [n * part + 1 for n in u.shape[2:-1]]
-    finer = F.interpolate(around, size=size, mode=LINEAR[ndim], align_corners=True)
-    inner = finer[(..., *(slice(-1),) * ndim)]
-    return inner.movedim(1, -1).unflatten(0, u.shape[:2])
+    return by_lines(u.flatten(0, 1), part).unflatten(0, u.shape[:2])
 
 
 def _measure(data: Any, selection: Selection, part: int, device: torch.device) -> Fidelity | None:
@@ -88,7 +81,8 @@ def _measure(data: Any, selection: Selection, part: int, device: torch.device) -
             return None
         found: list[Tensor] = []
         seconds += time_once(lambda run=run, found=found: found.append(run(t)), device)
-        error = nrmse_table(every.cut(refine(found[0], part)), selection.cut(u)[:, 1:], 0)
+        truth = selection.cut(u)
+        error = floored_nrmse_table(every.cut(refine(found[0], part)), truth[:, 1:], truth[:, 0])
         errors.append(error.sums())
     total, count = torch.stack(errors).sum(dim=0).tolist()
     mean = total / count if count else nan

@@ -78,7 +78,8 @@ class Evaluation:
     break_even: BreakEven | None = None
     """The solver at equal error, where that was asked for."""
     nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    """Of each trajectory, at the resolution and times of training; NaN where all targets are zero."""
+    """Of each trajectory, at the resolution and times of training, over the floor of `vcnef.metrics.floored_nrmse` like
+    every nRMSE here; NaN where all targets are zero."""
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Value of each parameter in each trajectory."""
     notes: tuple[str, ...] = ()

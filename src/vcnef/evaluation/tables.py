@@ -8,6 +8,7 @@ from math import ceil, inf, isfinite, isnan
 from typing import Any
 
 from vcnef.grid import spell_sides
+from vcnef.metrics.scores import RAW
 from vcnef.spelling import (
     BASELINES,
     TITLES,
@@ -129,7 +130,9 @@ def seconds(value: float | None) -> str:
 def _metrics(evaluation: Any) -> Section:
     result, several = evaluation.result, len(evaluation.channels) > 1
     rows = []
-    for name in result.scores["overall"]:
+    for name, value in result.scores["overall"].items():
+        if name == RAW and value == result.value("nrmse"):
+            continue  # nothing has faded
         channels = range(len(evaluation.channels)) if several else ()
         cells = (score(result.scores, "per_channel", name, channel) for channel in channels)
         rows.append((TITLES.get(name, name), score(result.scores, "overall", name), *cells))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,9 @@ from vcnef.explorer.grids import Grids, find_grids
 from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_ask
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import floored_nrmse_table, nrmse_table
 from vcnef.pde import Equation, equation, is_known, noted_generation
+from vcnef.pde.reference import Reference, exact_solution, finer_solution
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
@@ -28,6 +29,9 @@ REMEMBERED = 8
 """Answers kept, so that an export or a comparison needs not compute them again."""
 LONGEST_SOLVE = 60.0
 """Seconds; a solver that would take longer is not begun."""
+FINER = {4: 3.0, 2: 20.0}
+"""How many times finer a reference may be, and the seconds that it may take at most."""
+SAME_GRID = "the solver on the same points"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,18 @@ class Answer:
     u: Float[Tensor, "1 t *x c"]
     seconds: float
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Answer):
+    """What the surrogate is judged by, with the seconds and the error of the solver on the points that are shown."""
+
+    reference: str = ""
+    """What it is, in words."""
+    solver: tuple[float, ...] = ()
+    """nRMSE of the solver on the points that are shown, by channel."""
+    own: tuple[float, ...] = ()
+    """Estimate of the error of the reference itself, by channel."""
 
 
 class Workbench:
@@ -70,8 +86,8 @@ class Workbench:
         with self._predicting.take(ask.page):
             return self._predicted(ask)
 
-    def solve(self, ask: Ask) -> Answer:
-        """The classical solution."""
+    def solve(self, ask: Ask) -> Solution:
+        """The reference: exact where it can be, else by the solver on a finer grid; timed is the solver on this one."""
         if self.equations[ask.model] is None:
             raise ValueError(f"There is no solver for {self.surrogates[ask.model].problem.name} here.")
         with self._solving.take(ask.page):
@@ -81,12 +97,24 @@ class Workbench:
         return solved
 
     def errors(self, ask: Ask) -> dict[str, list]:
-        """nRMSE of the prediction against the solution: by time and channel, and by channel for all later times."""
-        predicted, solved = self.shown(ask)
-        by_time, later = nrmse_table(predicted.u, solved.u, 0), nrmse_table(predicted.u, solved.u, 1)
-        return {"by_time": by_time.mean("t c").tolist(), "mean": later.mean("c").tolist()}
+        """nRMSE of the prediction against the reference: by time and channel, and by channel for all later times.
 
-    def shown(self, ask: Ask) -> tuple[Answer, Answer | None]:
+        Beside it the mean without a floor, that of the solver on the points shown, and of the reference itself.
+        """
+        predicted, solved = self.shown(ask)
+        initial = solved.u[:, 0]
+        by_time = floored_nrmse_table(predicted.u, solved.u, initial)
+        later = floored_nrmse_table(predicted.u[:, 1:], solved.u[:, 1:], initial)
+        raw = nrmse_table(predicted.u, solved.u, 1)
+        return {
+            "by_time": by_time.mean("t c").tolist(),
+            "mean": later.mean("c").tolist(),
+            "raw": raw.mean("c").tolist(),
+            "solver": list(solved.solver),
+            "reference": list(solved.own),
+        }
+
+    def shown(self, ask: Ask) -> tuple[Answer, Solution | None]:
         """The prediction, and the solution where it has been computed.
 
         A prediction that is not remembered any more is computed in its turn, in a line of its own: the page's newest
@@ -125,7 +153,7 @@ class Workbench:
         self._predictions.put(ask.key(), answer)
         return answer
 
-    def _solve(self, ask: Ask) -> Answer:
+    def _solve(self, ask: Ask) -> Solution:
         surrogate, known, question = self.surrogates[ask.model], self.equations[ask.model], self._question(ask)
         problem = surrogate.problem
         for channel in ("density", "pressure"):
@@ -136,6 +164,9 @@ class Workbench:
 
         def run(t: Tensor) -> Tensor:
             return known.solve(u0, t, params, domain=problem.domain).cpu()
+
+        def finer(t: Tensor, parts: int) -> Reference:
+            return finer_solution(known, u0, t, params, problem.domain, parts)
 
         # One step may be more than the first part, and may compile something; the second part is more telling.
         for parts in (1024, 64):
@@ -149,8 +180,35 @@ class Workbench:
         begun = time.perf_counter()
         u = run(question.t)
         seconds = time.perf_counter() - begun
-        said = () if u.isfinite().all() else ("The solver's run blew up; what is not finite is not shown.",)
-        return Answer(question, u, seconds, said)
+        if not u.isfinite().all():
+            said = ("The solver's run blew up; what is not finite is not shown.",)
+            return Solution(question, u, seconds, said, SAME_GRID)
+        found = exact_solution(known, u0, question.t, params, problem.domain) or _finest(finer, question.t, seconds)
+        if found is None:
+            said = ("The reference is the solver on these points: on finer ones it would take too long.",)
+            return Solution(question, u, seconds, said, SAME_GRID)
+        truth = found.u.cpu()
+        truth[:, question.t == 0] = question.u0[:, None]
+        off = floored_nrmse_table(u[:, 1:], truth[:, 1:], question.u0).mean("c").tolist()
+        own = tuple(found.own_error(each) for each in off)
+        words = "the exact solution" if found.parts is None else f"the solver on {found.parts} times as many points"
+        return Solution(question, truth, seconds, (), words, tuple(off), own)
+
+
+def _finest(finer: Callable[[Tensor, int], Reference], t: Tensor, seconds: float) -> Reference | None:
+    """The finest solution that does not take too long, where the solver takes so many `seconds` on the points shown."""
+    for parts, longest in FINER.items():
+        # At least as many more steps; how much more a step takes is then seen.
+        if parts * seconds > longest:
+            continue
+        begun = time.perf_counter()
+        finer(t[-1:] / 64, parts)
+        if 64 * (time.perf_counter() - begun) > longest:
+            continue
+        found = finer(t, parts)
+        if found.u.isfinite().all():
+            return found
+    return None
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:

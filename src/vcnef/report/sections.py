@@ -92,6 +92,8 @@ def _all_metrics(runs: Runs) -> list[Block]:
         names |= dict.fromkeys(run.found("result", "scores", "overall") or {})
     rows = []
     for name in names:
+        if name == "nrmse_raw" and all(run.score(name) == run.score("nrmse") for run in judged):
+            continue  # no field of any of them has faded below the floor
         better = max if name in numbers.LARGER_IS_BETTER else min
         rows.append([TITLES.get(name, name), *_metric(judged, name, better if comparable else None)])
     header = ["metric", *(run.name for run in judged)]
