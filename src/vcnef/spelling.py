@@ -13,7 +13,10 @@ TITLES = {
 }  # fmt: skip
 """Of the metrics."""
 
-BASELINES = {"persistence": "initial state, repeated", "mean": "mean of the training split"}
+BASELINES = {
+    "persistence": "initial state, repeated", "level": "mean of the initial state",
+    "mean": "mean of the training split", "constant": "mean of each channel in training",
+}  # fmt: skip
 """Of answers without a model."""
 
 
