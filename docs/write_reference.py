@@ -96,6 +96,14 @@ def write_results(kind: str) -> str:
     return table(titles, rows) if rows else "Nothing has been measured yet."
 
 
+def write_pays() -> str:
+    """The packaged models beside the solver at equal error, as `benchmarks/pays.py` has measured them."""
+    import pays
+
+    titles, rows = pays.table()
+    return table(titles, rows) if rows else "Nothing has been measured yet."
+
+
 def count(name: str, **sizes: int) -> str:
     """How many numbers a model learns; a complex weight is two. It is described, never allocated."""
     try:
@@ -144,6 +152,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "keys": write_keys,
     "presets": write_presets,
     "results": write_results,
+    "pays": write_pays,
 }
 
 if __name__ == "__main__":

@@ -1,0 +1,120 @@
+"""When the packaged models pay: each beside the classical solver at equal error, both at their best settings.
+
+    python benchmarks/pays.py [--cases NAME ...] [--device D] [--out benchmarks/results/break_even] [--dirty]
+
+States are drawn anew, with a seed that no training saw, and solved at the points of the training data. `vcnef.evaluate`
+with `break_even=True` does the rest; a JSON for each case has its numbers, and `docs/when-it-pays.md` is written from
+them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import vcnef
+import accuracy_tables
+from accuracy_run import check_source, describe_source, write
+from vcnef.device import choose_device
+from vcnef.evaluation.cost import device_name
+from vcnef.spelling import spell_error, spell_seconds, spell_solves, spell_speed_up
+
+RESULTS = Path(__file__).parent / "results" / "break_even"
+SEED = 7
+TRAINED = {
+    "advection": "advection_params_vcnef_plus_own_time_pace_100_seed0",
+    "burgers": "burgers_params_vcnef_plus_seed0",
+    "cns1d": "cns1d_params_vcnef_plus_seed0",
+    "cns2d": "cns2d_vcnef_plus_small_seed0",
+}
+"""The result of the run that a model was packaged from."""
+OFFSET = {"constant_offsets": True}
+CASES: dict[str, dict[str, Any]] = {
+    "advection_1": {"model": "advection", "params": {"beta": 1.0}, "samples": 32},
+    "burgers_0.004": {"model": "burgers", "params": {"nu": 0.004}, "samples": 32, "initial": OFFSET},
+    "burgers_0.04": {"model": "burgers", "params": {"nu": 0.04}, "samples": 32, "initial": OFFSET},
+    "burgers_0.4": {"model": "burgers", "params": {"nu": 0.4}, "samples": 32, "initial": OFFSET},
+    "cns1d_0.01": {"model": "cns1d", "params": {"eta": 0.01, "zeta": 0.01}, "samples": 16},
+    "cns1d_1e-8": {"model": "cns1d", "params": {"eta": 1e-8, "zeta": 1e-8}, "samples": 16},
+    "cns2d_0.01": {"model": "cns2d", "params": {"eta": 0.01, "zeta": 0.01}, "samples": 4, "initial": {"mach": 0.1}},
+}
+
+
+def measure(case: dict[str, Any], device: torch.device) -> dict[str, Any]:
+    """What `evaluate` finds on fresh states of a case."""
+    surrogate = vcnef.load(case["model"]).to(device)
+    surrogate.provenance |= spent(case["model"])
+    data = vcnef.generate(
+        surrogate.problem.name, samples=case["samples"], params=case["params"], seed=SEED,
+        device=device, **case.get("initial", {}),
+    )  # fmt: skip
+    found = vcnef.evaluate(surrogate, data, split="all", device=device, break_even=True, solver=False)
+    record = found.to_dict()
+    kept = ("samples", "device", "break_even", "notes")
+    return {name: record[name] for name in kept} | {"nrmse": found.result.value("nrmse")}
+
+
+def spent(model: str) -> dict[str, float | int]:
+    """What its training took: seconds of an H200, and trajectories that had to be solved."""
+    found = json.loads((accuracy_tables.RESULTS / f"{TRAINED[model]}.json").read_text(encoding="utf-8"))
+    trajectories = re.search(r"train: ([\d,]+) ×", found["data"]["trained_on"])[1]
+    return {"training_seconds": found["training"]["seconds"], "trajectories": int(trajectories.replace(",", ""))}
+
+
+def table(folder: Path | None = None) -> accuracy_tables.Table:
+    """What has been measured, for `docs/when-it-pays.md`."""
+    titles = ("model", "device", "nRMSE", "model", "solver, same error", "speed", "invested", "pays after")
+    rows = []
+    for path in sorted((folder or RESULTS).glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        values = ", ".join(f"{name} = {value:g}" for name, value in found["params"].items())
+        rows.append((f"`{found['model']}`, {values}", found["device"], spell_error(found["nrmse"]), *_cells(found)))
+    return titles, rows
+
+
+def _cells(found: dict[str, Any]) -> tuple[str, ...]:
+    paid = found["break_even"]
+    if paid is None:
+        return ("–",) * 5
+    at_most = paid["at_most"]
+    solver = f"{'at most ' * at_most}{spell_seconds(paid['solver_seconds'])}"
+    solves = spell_solves(paid["solves"], never=paid["never"], at_least=at_most)
+    invested = "–" if paid["invested"] is None else spell_seconds(paid["invested"])
+    return spell_seconds(paid["seconds"]), solver, spell_speed_up(paid["speed_up"], at_most=at_most), invested, solves
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES), metavar="NAME")
+    parser.add_argument("--device")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--dirty", action="store_true", help="also with code that no commit names; the file says so")
+    asked = parser.parse_args(arguments)
+    device, source = choose_device(asked.device), describe_source()
+    try:
+        check_source(source, dirty=asked.dirty)
+    except ValueError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+    for name in asked.cases:
+        words = ["python", "benchmarks/pays.py", "--cases", name, "--device", device.type, *["--dirty"] * asked.dirty]
+        about = {"case": name, **CASES[name], "seed": SEED, "command": shlex.join(words), "source": source}
+        about |= {"torch": torch.__version__, "date": date.today().isoformat()}
+        path = asked.out / f"{name}_{'cpu' if device.type == 'cpu' else device_name(device).replace(' ', '_')}.json"
+        found = about | measure(CASES[name], device)
+        write(path, found)
+        paid = found["break_even"]
+        print(name, found["nrmse"], paid and (paid["seconds"], paid["solver_seconds"], paid["speed_up"]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
