@@ -1,10 +1,11 @@
 """When the packaged models pay: each beside the classical solver at equal error, both at their best settings.
 
     python benchmarks/pays.py [--cases NAME ...] [--device D] [--out benchmarks/results/break_even] [--dirty]
+    python benchmarks/pays.py --cards
 
 States are drawn anew, with a seed that no training saw, and solved at the points of the training data. `vcnef.evaluate`
-with `break_even=True` does the rest; a JSON for each case has its numbers, and `docs/when-it-pays.md` is written from
-them.
+with `break_even=True` does the rest; a JSON for each case has its numbers. `docs/when-it-pays.md` is written from them,
+and with --cards what the cards of the models say of it.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from typing import Any
 
 import torch
 
-import vcnef
 import accuracy_tables
+import vcnef
 from accuracy_run import check_source, describe_source, write
 from vcnef.device import choose_device
 from vcnef.evaluation.cost import device_name
+from vcnef.packaged import CARD
+from vcnef.packaged import FOLDER as PACKAGED
 from vcnef.spelling import spell_error, spell_seconds, spell_solves, spell_speed_up
+from vcnef.whole import write_whole
 
 RESULTS = Path(__file__).parent / "results" / "break_even"
 SEED = 7
+HEADING, LIMITS = "## Does it pay?", "\n## Limits"
 TRAINED = {
     "advection": "advection_params_vcnef_plus_own_time_pace_100_seed0",
     "burgers": "burgers_params_vcnef_plus_seed0",
@@ -81,6 +86,32 @@ def table(folder: Path | None = None) -> accuracy_tables.Table:
     return titles, rows
 
 
+def card_section(model: str, folder: Path | None = None) -> str:
+    """What the card of a packaged model says of it; empty where nothing has been measured."""
+    titles, rows = table(folder)
+    own = [(row[0].split(", ", 1)[1], *row[1:]) for row in rows if row[0].startswith(f"`{model}`")]
+    if not own:
+        return ""
+    lines = [f"| {' | '.join(cells)} |" for cells in (("value", *titles[1:]), ("---",) * len(titles), *own)]
+    said = (
+        "Beside the classical solver at equal error, on fresh states, both with the settings that make them fastest.\n"
+        "Invested are training on an H200 and solving its trajectories on the device of the row. "
+        "docs/when-it-pays.md has the\ndefinitions."
+    )
+    return "\n".join((HEADING, "", said, "", *lines))
+
+
+def write_cards() -> None:
+    """Put that section before the limits of every card, in place of an older one."""
+    for model in TRAINED:
+        path = PACKAGED / model / CARD
+        text = path.read_text(encoding="utf-8")
+        before, limits = text.split(LIMITS)
+        section = card_section(model)
+        kept = [before.split(HEADING)[0].rstrip(), *filter(None, [section]), LIMITS.strip() + limits]
+        write_whole(path, "\n\n".join(kept).encode())
+
+
 def _cells(found: dict[str, Any]) -> tuple[str, ...]:
     paid = found["break_even"]
     if paid is None:
@@ -95,10 +126,14 @@ def _cells(found: dict[str, Any]) -> tuple[str, ...]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", choices=list(CASES), default=list(CASES), metavar="NAME")
+    parser.add_argument("--cards", action="store_true", help="write the cards of what has been measured, and no more")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--dirty", action="store_true", help="also with code that no commit names; the file says so")
     asked = parser.parse_args(arguments)
+    if asked.cards:
+        write_cards()
+        return
     device, source = choose_device(asked.device), describe_source()
     try:
         check_source(source, dirty=asked.dirty)

@@ -41,3 +41,13 @@ def test_code_that_no_commit_names_is_refused(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         pays.main(["--out", str(tmp_path)])
     assert "or give --dirty" in capsys.readouterr().err
+
+
+def test_cards_say_what_has_been_measured():
+    """As `python benchmarks/pays.py --cards` writes it."""
+    for model in pays.TRAINED:
+        section = pays.card_section(model)
+        card = (pays.PACKAGED / model / pays.CARD).read_text(encoding="utf-8")
+        assert section
+        assert f"\n\n{section}\n\n## Limits" in card
+        assert card.count(pays.HEADING) == 1
