@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import fields
 from math import inf
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 
 import vcnef
 from vcnef.evaluation.break_even import compare, seconds_at
-from vcnef.evaluation.fastest import can_compile, on_threads
+from vcnef.evaluation.fastest import can_compile, fastest_model, on_threads
 from vcnef.evaluation.fidelity import Fidelity, solver_at_its_best
 from vcnef.evaluation.selections import Selection
 from vcnef.report import RunRecord, build_report
@@ -123,3 +124,29 @@ def test_threads_are_as_they_were_after_a_measurement():
     with on_threads(before + 1):
         assert torch.get_num_threads() == before + 1
     assert torch.get_num_threads() == before
+
+
+def test_half_precision_is_taken_on_a_cpu_where_it_is_faster_and_harmless(judged, monkeypatch):
+    run, _ = judged
+    data = vcnef.generate("advection", samples=4, params={"beta": 1.0}, resolution=32, frames=5, horizon=0.1, seed=1)
+    monkeypatch.setattr("vcnef.evaluation.fastest.cpu_multiplies_bf16", lambda: True)
+    asked = []
+
+    class Asked(type(run.surrogate)):
+        def answer(self, u0, grid, t, params, precision="fp16", **options):
+            asked.append(precision)
+            return super().answer(u0, grid, t, params, **options) * (1.001 if precision == "bf16" else 1.0)
+
+    surrogate = Asked(
+        **{field.name: getattr(run.surrogate, field.name) for field in fields(run.surrogate) if field.init}
+    )
+    question = surrogate, data, data.params, Selection(1, (0, 4)), torch.device("cpu")
+    monkeypatch.setattr(
+        "vcnef.evaluation.fastest.time_model",
+        lambda call, device, repeats: 1.0 if "precision" in call.keywords else 2.0,
+    )
+    way = fastest_model(*question, 0.01)
+    assert (way.precision, way.samples) == ("bf16", 64)
+    assert way.seconds == pytest.approx(1 / 64)
+    # A more accurate model would lose by it.
+    assert fastest_model(*question, 0.002).precision is None

@@ -64,7 +64,7 @@ def measure_break_even(
     fidelities = solver_at_its_best(data, selection, device, PARTS, nrmse)
     if len(fidelities) == 1:
         return None, ["There is no break-even: the solver takes too long, or there is no coarser grid for it."]
-    way = fastest_model(surrogate, data, params, selection, device)
+    way = fastest_model(surrogate, data, params, selection, device, nrmse)
     found = compare(nrmse, way.seconds, fidelities, surrogate.provenance)
     return replace(found, model=way, solver=tuple(fidelities)), []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -25,6 +25,8 @@ BATCHES = {"cpu": (16, 1, 4, 64), "cuda": (256, 64, 1024)}
 MOST_POINTS = {"cpu": 2**18, "cuda": 2**24}
 """Of all states that are asked at once."""
 REPEATS = 3
+HARMLESS = 0.3
+"""Of a model's error, that half precision may change its answers by: together that is an error larger by 4 %."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,17 @@ class Way:
     compiled: bool = False
 
 
-def fastest_model(surrogate: Any, data: Any, params: Tensor, selection: Selection, device: torch.device) -> Way:
-    """How a model answers fastest; rows of the data are repeated where there are too few to fill a batch."""
+def fastest_model(
+    surrogate: Any, data: Any, params: Tensor, selection: Selection, device: torch.device, nrmse: float
+) -> Way:
+    """How a model with this error answers fastest; rows are repeated where the data have too few to fill a batch."""
     first, *others = _batches(prod(selection.grid(data).shape[:-1]), device)
+    precisions = [None]
+    if _half_on_cpu(surrogate, device) and _distance(surrogate, data, params, selection, device) <= HARMLESS * nrmse:
+        precisions.append("bf16")
     best = None
     for threads in thread_counts(device):
-        for precision in _precisions(surrogate, device):
+        for precision in precisions:
             way = _time(surrogate, data, params, selection, device, Way(0.0, first, threads, precision))
             best = way if best is None or way.seconds < best.seconds else best
     for samples in others:
@@ -87,22 +94,34 @@ def _batches(points: int, device: torch.device) -> Sequence[int]:
     return fitting or (1,)
 
 
-def _precisions(surrogate: Any, device: torch.device) -> tuple[str | None, ...]:
-    """The usual one, and where that is half precision the single one too, which small networks may be faster in."""
-    usual = isinstance(surrogate, Surrogate)
-    return (None, "fp32") if usual and device.type == "cpu" and cpu_multiplies_bf16() else (None,)
+def _half_on_cpu(surrogate: Any, device: torch.device) -> bool:
+    """Whether there is a half precision to choose: on a GPU it is the usual one."""
+    return device.type == "cpu" and isinstance(surrogate, Surrogate) and cpu_multiplies_bf16()
+
+
+def _distance(surrogate: Any, data: Any, params: Tensor, selection: Selection, device: torch.device) -> float:
+    """What half precision changes the answers by, relative to their size."""
+    call = _question(surrogate, data, params, selection, device, 4)
+    usual = call()
+    return float((call(precision="bf16") - usual).norm() / usual.norm())
 
 
 def _time(surrogate: Any, data: Any, params: Tensor, selection: Selection, device: torch.device, way: Way) -> Way:
-    distinct = spread(len(data), min(len(data), way.samples))
-    rows = distinct[torch.arange(way.samples) % len(distinct)]
-    begin = selection.begin(data.read(distinct))[torch.arange(way.samples) % len(distinct)].to(device)
-    own = params[rows.to(params.device)].to(device)
-    grid, t = selection.grid(data).to(device), selection.times(data).to(device)
-    options = known_of_time(surrogate, data, selection, own)
+    call = _question(surrogate, data, params, selection, device, way.samples)
     if way.precision is not None:
-        options = {**options, "precision": way.precision}
-    call: Callable[[], Tensor] = partial(surrogate.answer, begin, grid, t, own, **options)
+        call = partial(call, precision=way.precision)
     with on_threads(way.threads):
         seconds = time_model(call, device, repeats=REPEATS) / way.samples
-    return Way(seconds, way.samples, way.threads, way.precision)
+    return replace(way, seconds=seconds)
+
+
+def _question(
+    surrogate: Any, data: Any, params: Tensor, selection: Selection, device: torch.device, samples: int
+) -> Callable[..., Tensor]:
+    """The model asked for so many trajectories at once."""
+    distinct = spread(len(data), min(len(data), samples))
+    places = torch.arange(samples) % len(distinct)
+    begin = selection.begin(data.read(distinct))[places].to(device)
+    own = params[distinct[places].to(params.device)].to(device)
+    grid, t = selection.grid(data).to(device), selection.times(data).to(device)
+    return partial(surrogate.answer, begin, grid, t, own, **known_of_time(surrogate, data, selection, own))
