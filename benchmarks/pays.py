@@ -1,6 +1,7 @@
 """When the packaged models pay: each beside the classical solver at equal error, both at their best settings.
 
-    python benchmarks/pays.py [--cases NAME ...] [--device D] [--out benchmarks/results/break_even] [--dirty]
+    python benchmarks/pays.py [--cases NAME ...] [--device D] [--processor]
+                                [--out benchmarks/results/break_even] [--dirty]
     python benchmarks/pays.py --cards
 
 States are drawn anew, with a seed that no training saw, and solved at the points of the training data. `vcnef.evaluate`
@@ -15,6 +16,7 @@ import json
 import re
 import shlex
 import sys
+import time
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -24,6 +26,7 @@ import torch
 
 import accuracy_tables
 import vcnef
+import vcnef.timing
 from accuracy_run import check_source, describe_source, write
 from vcnef.device import choose_device
 from vcnef.evaluation.cost import device_name
@@ -129,6 +132,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cards", action="store_true", help="write the cards of what has been measured, and no more")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--processor", action="store_true", help="one thread, and seconds of the processor: for a shared machine"
+    )
     parser.add_argument("--dirty", action="store_true", help="also with code that no commit names; the file says so")
     asked = parser.parse_args(arguments)
     if asked.cards:
@@ -140,8 +146,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(2)
+    if asked.processor:
+        torch.set_num_threads(1)
+        vcnef.timing.clock = time.process_time
     for name in asked.cases:
-        words = ["python", "benchmarks/pays.py", "--cases", name, "--device", device.type, *["--dirty"] * asked.dirty]
+        flags = [f"--{flag}" for flag in ("processor", "dirty") if getattr(asked, flag)]
+        words = ["python", "benchmarks/pays.py", "--cases", name, "--device", device.type, *flags]
         about = {"case": name, **CASES[name], "seed": SEED, "command": shlex.join(words), "source": source}
         about |= {"torch": torch.__version__, "date": date.today().isoformat()}
         path = asked.out / f"{name}_{'cpu' if device.type == 'cpu' else device_name(device).replace(' ', '_')}.json"
