@@ -19,6 +19,8 @@ BASELINES = {
 }  # fmt: skip
 """Of answers without a model."""
 
+DATA_ERROR = "nRMSE of the data, at most about"
+
 
 def spell_error(value: int | float) -> str:
     """0.0123, or 1.23e-05."""

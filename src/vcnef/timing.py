@@ -15,8 +15,8 @@ ENOUGH_SECONDS = 20.0
 
 
 clock: Callable[[], float] = time.perf_counter
-"""What seconds are read from. Benchmarks that compute on one thread of a shared machine set `time.process_time`, so that
-the work of others does not count; it counts neither other processes nor what is waited for."""
+"""What seconds are read from. Benchmarks that compute on one thread of a shared machine set `time.process_time`, so
+that the work of others does not count; it counts neither other processes nor what is waited for."""
 
 
 def time_model(call: Callable[[], Any], device: torch.device | str = "cpu", repeats: int = REPEATS) -> float:

@@ -11,6 +11,7 @@ from vcnef.grid import spell_sides
 from vcnef.metrics.scores import RAW
 from vcnef.spelling import (
     BASELINES,
+    DATA_ERROR,
     TITLES,
     spell_error,
     spell_memory,
@@ -151,7 +152,7 @@ def _metrics(evaluation: Any) -> Section:
         rows.append((TITLES.get(name, name), score(result.scores, "overall", name), *cells))
     if evaluation.data_nrmse is not None:
         empty = ("",) * len(evaluation.channels) if several else ()
-        rows.append(("nRMSE of the data, at most about", number(evaluation.data_nrmse), *empty))
+        rows.append((DATA_ERROR, number(evaluation.data_nrmse), *empty))
     title = (
         f"{evaluation.model} on {evaluation.problem}, {evaluation.split} split: {evaluation.samples} trajectories, "
         f"{spell_sides(result.resolution)} points, {result.frames} times"

@@ -9,7 +9,7 @@ from vcnef.report import drawings, numbers
 from vcnef.report.blocks import Block, Cell, Figure, Heading, Items, Listing, Paragraph, Table
 from vcnef.report.numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
 from vcnef.report.record import Picture, RunRecord, dig
-from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_solves, spell_speed_up, spell_values
+from vcnef.spelling import BASELINES, DATA_ERROR, TITLES, spell_seconds, spell_solves, spell_speed_up, spell_values
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -27,6 +27,9 @@ def key_numbers(runs: Runs) -> list[Block]:
         found = [run.found("baselines", key) for run in runs]
         if any(each is not None for each in found):
             rows.append([f"nRMSE without a model: {words}", *row_of(found, best=None)])
+    of_data = [run.found("data_nrmse") for run in runs]
+    if any(each is not None for each in of_data):
+        rows.append([DATA_ERROR, *row_of(of_data, best=None)])
     own = [run.found("result", "cost", "seconds") for run in runs]
     solver = [run.found("result", "cost", "solver_seconds") for run in runs]
     rows.append(["time per trajectory", *row_of(own, spell_seconds, best=fastest)])
