@@ -92,7 +92,7 @@ def table(folder: Path | None = None) -> accuracy_tables.Table:
 def card_section(model: str, folder: Path | None = None) -> str:
     """What the card of a packaged model says of it; empty where nothing has been measured."""
     titles, rows = table(folder)
-    own = [(row[0].split(", ", 1)[1], *row[1:]) for row in rows if row[0].startswith(f"`{model}`")]
+    own = [(f"at {row[0].split(', ', 1)[1]}", *row[1:]) for row in rows if row[0].startswith(f"`{model}`")]
     if not own:
         return ""
     lines = [f"| {' | '.join(cells)} |" for cells in (("value", *titles[1:]), ("---",) * len(titles), *own)]

@@ -1,7 +1,6 @@
 """Models that come with the library: found by name everywhere a run folder is taken, and never written to."""
 
 import json
-from math import pi
 
 import numpy as np
 import pytest
@@ -130,16 +129,3 @@ def test_serve(vcnef, monkeypatch):
     torch.set_num_threads(threads)
     assert code == 0, err
     assert out.startswith("Explorer of burgers at ")
-
-
-def test_the_explorer_begins_where_the_solver_takes_diffusion_exactly():
-    """Burgers in the middle of its viscosities: with explicit steps it would take ten times as long as elsewhere."""
-    from vcnef.explorer import Workbench
-    from vcnef.pde.burgers import STIFF
-
-    surrogate = load("burgers")
-    (told,) = Workbench({"burgers": surrogate}).models()
-    (nu,) = told["parameters"]
-    (points,) = told["grids"][told["grid"]]
-    largest = max(abs(end) for end in surrogate.provenance["field_ranges"]["u"])
-    assert nu["start"] / pi > STIFF * largest / points
