@@ -106,7 +106,7 @@ def test_advection_is_judged_by_its_exact_solution(surrogates, monkeypatch):
 
 
 def test_a_reference_that_would_take_too_long_is_the_same_grid_and_says_so(surrogates, monkeypatch):
-    monkeypatch.setattr("vcnef.explorer.workbench.FINER", {4: 0.0, 2: 0.0})
+    monkeypatch.setattr("vcnef.explorer.references.FINER", {4: 0.0, 2: 0.0})
     bench = Workbench({"burgers": surrogates["burgers"]})
     ask = bench.read({"params": {"nu": 0.1}, "points": 16, "times": 3, "last": 0.1})
     solved = bench.solve(ask)

@@ -30,6 +30,13 @@ def test_a_jump_makes_no_waves():
     torch.testing.assert_close(fine[:, ::2], box, rtol=0, atol=1e-6)
 
 
+def test_what_is_positive_stays_so():
+    """A density that nearly vanishes between two points must not become negative there."""
+    x = 2 * torch.pi * (torch.arange(16) + 0.5) / 16
+    density = (1.0 - torch.cos(x) + 0.002 - (1.0 - torch.cos(x)).min())[None, :, None]
+    assert sharpen(density, 4).min() > 0
+
+
 def test_the_estimate_of_the_own_error_holds_against_the_exact_solution():
     advection = equation("advection")
     u0 = advection.initial_states(range(4), seed=0, resolution=64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,11 +15,11 @@ from torch import Tensor
 
 from vcnef.explorer.grids import Grids, find_grids
 from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_ask
+from vcnef.explorer.references import SAME_GRID, describe, find_reference
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
 from vcnef.metrics.errors import floored_nrmse_table, nrmse_table
 from vcnef.pde import Equation, equation, is_known, noted_generation
-from vcnef.pde.reference import Reference, exact_solution, finer_solution
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 from vcnef.surrogate.inputs import Question, read_question
@@ -29,9 +29,6 @@ REMEMBERED = 8
 """Answers kept, so that an export or a comparison needs not compute them again."""
 LONGEST_SOLVE = 60.0
 """Seconds; a solver that would take longer is not begun."""
-FINER = {4: 3.0, 2: 20.0}
-"""How many times finer a reference may be, and the seconds that it may take at most."""
-SAME_GRID = "the solver on the same points"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +162,6 @@ class Workbench:
         def run(t: Tensor) -> Tensor:
             return known.solve(u0, t, params, domain=problem.domain).cpu()
 
-        def finer(t: Tensor, parts: int) -> Reference:
-            return finer_solution(known, u0, t, params, problem.domain, parts)
-
         # One step may be more than the first part, and may compile something; the second part is more telling.
         for parts in (1024, 64):
             begun = time.perf_counter()
@@ -183,7 +177,7 @@ class Workbench:
         if not u.isfinite().all():
             said = ("The solver's run blew up; what is not finite is not shown.",)
             return Solution(question, u, seconds, said, SAME_GRID)
-        found = exact_solution(known, u0, question.t, params, problem.domain) or _finest(finer, question.t, seconds)
+        found = find_reference(known, u0, question.t, params, problem.domain, seconds)
         if found is None:
             said = ("The reference is the solver on these points: on finer ones it would take too long.",)
             return Solution(question, u, seconds, said, SAME_GRID)
@@ -191,24 +185,7 @@ class Workbench:
         truth[:, question.t == 0] = question.u0[:, None]
         off = floored_nrmse_table(u[:, 1:], truth[:, 1:], question.u0).mean("c").tolist()
         own = tuple(found.own_error(each) for each in off)
-        words = "the exact solution" if found.parts is None else f"the solver on {found.parts} times as many points"
-        return Solution(question, truth, seconds, (), words, tuple(off), own)
-
-
-def _finest(finer: Callable[[Tensor, int], Reference], t: Tensor, seconds: float) -> Reference | None:
-    """The finest solution that does not take too long, where the solver takes so many `seconds` on the points shown."""
-    for parts, longest in FINER.items():
-        # At least as many more steps; how much more a step takes is then seen.
-        if parts * seconds > longest:
-            continue
-        begun = time.perf_counter()
-        finer(t[-1:] / 64, parts)
-        if 64 * (time.perf_counter() - begun) > longest:
-            continue
-        found = finer(t, parts)
-        if found.u.isfinite().all():
-            return found
-    return None
+        return Solution(question, truth, seconds, (), describe(found), tuple(off), own)
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:

@@ -71,7 +71,9 @@ def sharpen(u: Float[Tensor, "b *x c"], parts: int) -> Float[Tensor, "b *y c"]:
     axes = tuple(range(1, u.ndim - 1))
     low, high = u.amin(axes, keepdim=True), u.amax(axes, keepdim=True)
     room = OVERSHOOT * (high - low)
-    kept = ((smooth >= low - room) & (smooth <= high + room)).flatten(1).all(dim=1)
+    # What is positive, as a density, stays so.
+    below = torch.where(low > 0, torch.minimum(room, 0.5 * low), room)
+    kept = ((smooth >= low - below) & (smooth <= high + room)).flatten(1).all(dim=1)
     return torch.where(kept.reshape(-1, *(1,) * (u.ndim - 1)), smooth, straight)
 
 
