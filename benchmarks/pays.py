@@ -80,7 +80,7 @@ def spent(model: str) -> dict[str, float | int]:
 
 def table(folder: Path | None = None) -> accuracy_tables.Table:
     """What has been measured, for `docs/when-it-pays.md`."""
-    titles = ("model", "device", "nRMSE", "model", "solver, same error", "speed", "invested", "pays after")
+    titles = ("model", "device", "nRMSE", "time", "solver, same error", "speed", "invested", "pays after")
     rows = []
     for path in sorted((folder or RESULTS).glob("*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
