@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shlex
 import sys
 import time
@@ -30,7 +29,7 @@ import vcnef.timing
 from accuracy_run import check_source, describe_source, write
 from vcnef.device import choose_device
 from vcnef.evaluation.cost import device_name
-from vcnef.packaged import CARD
+from vcnef.packaged import CARD, list_packaged
 from vcnef.packaged import FOLDER as PACKAGED
 from vcnef.spelling import spell_error, spell_seconds, spell_solves, spell_speed_up
 from vcnef.whole import write_whole
@@ -38,13 +37,6 @@ from vcnef.whole import write_whole
 RESULTS = Path(__file__).parent / "results" / "break_even"
 SEED = 7
 HEADING, LIMITS = "## Does it pay?", "\n## Limits"
-TRAINED = {
-    "advection": "advection_params_vcnef_plus_own_time_pace_100_seed0",
-    "burgers": "burgers_params_vcnef_plus_seed0",
-    "cns1d": "cns1d_params_vcnef_plus_seed0",
-    "cns2d": "cns2d_vcnef_plus_small_seed0",
-}
-"""The result of the run that a model was packaged from."""
 OFFSET = {"constant_offsets": True}
 CASES: dict[str, dict[str, Any]] = {
     "advection_1": {"model": "advection", "params": {"beta": 1.0}, "samples": 32},
@@ -60,7 +52,6 @@ CASES: dict[str, dict[str, Any]] = {
 def measure(case: dict[str, Any], device: torch.device) -> dict[str, Any]:
     """What `evaluate` finds on fresh states of a case."""
     surrogate = vcnef.load(case["model"]).to(device)
-    surrogate.provenance |= spent(case["model"])
     data = vcnef.generate(
         surrogate.problem.name, samples=case["samples"], params=case["params"], seed=SEED,
         device=device, **case.get("initial", {}),
@@ -69,13 +60,6 @@ def measure(case: dict[str, Any], device: torch.device) -> dict[str, Any]:
     record = found.to_dict()
     kept = ("samples", "device", "break_even", "notes")
     return {name: record[name] for name in kept} | {"nrmse": found.result.value("nrmse")}
-
-
-def spent(model: str) -> dict[str, float | int]:
-    """What its training took: seconds of an H200, and trajectories that had to be solved."""
-    found = json.loads((accuracy_tables.RESULTS / f"{TRAINED[model]}.json").read_text(encoding="utf-8"))
-    trajectories = re.search(r"train: ([\d,]+) ×", found["data"]["trained_on"])[1]
-    return {"training_seconds": found["training"]["seconds"], "trajectories": int(trajectories.replace(",", ""))}
 
 
 def table(folder: Path | None = None) -> accuracy_tables.Table:
@@ -106,7 +90,7 @@ def card_section(model: str, folder: Path | None = None) -> str:
 
 def write_cards() -> None:
     """Put that section before the limits of every card, in place of an older one."""
-    for model in TRAINED:
+    for model in list_packaged():
         path = PACKAGED / model / CARD
         text = path.read_text(encoding="utf-8")
         before, limits = text.split(LIMITS)

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+import accuracy_tables
 import pays
 import vcnef
+from vcnef.packaged import list_packaged
 
 
 def test_a_case_says_how_both_were_fastest(tmp_path, monkeypatch):
@@ -31,8 +33,6 @@ def test_a_case_says_how_both_were_fastest(tmp_path, monkeypatch):
 
 
 def test_every_packaged_model_has_a_case():
-    from vcnef.packaged import list_packaged
-
     assert {each["model"] for each in pays.CASES.values()} == set(list_packaged())
 
 
@@ -45,9 +45,26 @@ def test_code_that_no_commit_names_is_refused(tmp_path, monkeypatch, capsys):
 
 def test_cards_say_what_has_been_measured():
     """As `python benchmarks/pays.py --cards` writes it."""
-    for model in pays.TRAINED:
+    for model in list_packaged():
         section = pays.card_section(model)
         card = (pays.PACKAGED / model / pays.CARD).read_text(encoding="utf-8")
         assert section
         assert f"\n\n{section}\n\n## Limits" in card
         assert card.count(pays.HEADING) == 1
+
+
+TRAINED = {
+    "advection": "advection_params_vcnef_plus_own_time_pace_100_seed0",
+    "burgers": "burgers_params_vcnef_plus_seed0",
+    "cns1d": "cns1d_params_vcnef_plus_seed0",
+    "cns2d": "cns2d_vcnef_plus_small_seed0",
+}
+"""The results of the runs that models were packaged from."""
+
+
+@pytest.mark.parametrize("model", TRAINED)
+def test_a_packaged_model_says_what_was_invested_in_it(model):
+    record = json.loads((accuracy_tables.RESULTS / f"{TRAINED[model]}.json").read_text())
+    provenance = vcnef.load(model).provenance
+    assert provenance["training_seconds"] == pytest.approx(record["training"]["seconds"], abs=0.1)
+    assert f"train: {provenance['trajectories']} × " in record["data"]["trained_on"]

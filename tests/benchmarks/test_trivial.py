@@ -1,6 +1,7 @@
 """`benchmarks/trivial.py`: answers without a model, on the test states of a case."""
 
 import json
+import re
 
 import pytest
 
@@ -45,3 +46,18 @@ def test_code_that_no_commit_names_is_refused(tmp_path, monkeypatch, capsys):
         trivial.main(["burgers", "--out", str(tmp_path)])
     assert "or give --dirty" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_what_the_page_says_of_the_gas_is_what_was_measured():
+    page = " ".join((trivial.RESULTS.parents[2] / "docs" / "results.md").read_text(encoding="utf-8").split())
+    said = re.search(r"off by (\S+), FNO by (\S+), UNet by (\S+) and VCNeF-R by (\S+); VCNeF, with (\S+), hardly", page)
+    (level,) = [each["nrmse"]["level"] for each in json.loads((trivial.RESULTS / "cns1d.json").read_text())["values"]]
+    files = (
+        "fno_push_forward",
+        "unet_push_forward",
+        "vcnef_r_constant_cost_8_times_per_step",
+        "vcnef_8_times_per_step",
+    )
+    paths = [accuracy_tables.RESULTS / f"cns1d_{file}_seed0.json" for file in files]
+    models = [accuracy_tables.read_json(path)["evaluations"][0]["result"]["overall"]["nrmse"] for path in paths]
+    assert [float(number) for number in said.groups()] == pytest.approx([level, *models], abs=6e-4)
