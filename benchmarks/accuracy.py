@@ -2,7 +2,7 @@
 
     python benchmarks/accuracy.py CASE [--preset vcnef_plus ...] [--seed 0 ...] [--minutes M | --epochs E]
         [--set key=value ...] [--label text | --ablate [LABEL ...]] [--samples N] [--generation G]
-        [--out benchmarks/results/accuracy] [--keep runs] [--cache data] [--resume] [--device D] [--smoke]
+        [--out benchmarks/results/accuracy] [--keep runs] [--cache data] [--resume] [--device D] [--smoke] [--dirty]
 
 `benchmarks/accuracy.yaml` has the cases. Data are made once, in memory, and trained on as `vcnef train` does, for every
 preset and seed in turn; only the test split is judged, at the end. A JSON has all that a repetition needs, and
@@ -11,7 +11,7 @@ preset and seed in turn; only the test split is judged, at the end. A JSON has a
 --label says what is different from the preset. --ablate changes the ingredients of `benchmarks/ablations.yaml` one at
 a time, best with --epochs, so that all take equally many steps. --keep has a folder for every run, named as its result;
 with --resume runs that were interrupted there go on, and results that are there already stay. --smoke is a case in
-seconds, whose numbers mean nothing.
+seconds, whose numbers mean nothing. Code that differs from its commit is refused; with --dirty the label says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Any
 import yaml
 
 from accuracy_cases import Case, CaseData, read_case
-from accuracy_run import Plan, run
+from accuracy_run import Plan, check_source, describe_source, run
 from accuracy_tables import is_finished
 from vcnef.config import Config
 from vcnef.device import choose_device
@@ -41,6 +41,8 @@ from vcnef.training import Stopped
 
 RESULTS = Path(__file__).parent / "results" / "accuracy"
 ABLATIONS = Path(__file__).parent / "ablations.yaml"
+DIRTY = "dirty tree"
+"""In the label of what was made by code that no commit names."""
 SMOKE = {"train.minutes": None, "train.epochs": 1, "train.batch": 4, "train.compile": False}
 SMOKE |= {"data.times": None, "data.random_starts": 0.0}  # there are few frames
 SMOKE_VCNEF = {"width": 16, "heads": 2, "depth": 1, "modulations": 1}
@@ -61,12 +63,20 @@ def make_config(case: Case, asked: argparse.Namespace, preset: str, seed: int, c
 
 def make_plans(case: Case, asked: argparse.Namespace) -> Iterator[Plan]:
     """Every preset, seed and change that is asked for, but for those that `--resume` finds finished."""
+    source = describe_source()
+    # Numbers of a smoke test mean nothing anyway.
+    check_source(source, dirty=asked.dirty or asked.smoke)
     for preset, seed, (label, changes) in product(asked.preset, asked.seed, find_changes(case, asked).items()):
         config = make_config(case, asked, preset, seed, changes)
+        plain_label = label
+        if asked.dirty and source["changed"] is not False:
+            label = ", ".join(filter(None, (label, DIRTY)))
         path = result_path(asked.out, case.name, preset, label, seed)
         if path.exists() and not asked.resume:
             raise ValueError(f"{path} exists already. Give another --seed, --label or --out, or remove it.")
-        if path.exists() and is_finished(json.loads(path.read_text())):
+        finished = json.loads(path.read_text()) if path.exists() else None
+        if finished and is_finished(finished):
+            check_finished(path, finished, config, dirty=asked.dirty or asked.smoke)
             continue
         about = {
             "case": case.name,
@@ -75,10 +85,25 @@ def make_plans(case: Case, asked: argparse.Namespace) -> Iterator[Plan]:
             "ablation": asked.ablate is not None,
             "seed": seed,
             "smoke": asked.smoke,
-            "command": spell_command(asked, preset, seed, label),
+            "command": spell_command(asked, preset, seed, plain_label),
             "date": date.today().isoformat(),
         }
         yield Plan(config, path, about)
+
+
+def check_finished(path: Path, found: Mapping[str, Any], config: Config, *, dirty: bool) -> None:
+    """Whether a result that is there is what would be made: an older one of that name must not stay unnoticed."""
+    different = [
+        key
+        for section, values in config.to_dict().items()
+        for key, value in values.items()
+        if found["config"].get(section, {}).get(key, value) != value
+    ]
+    why = f"other settings ({', '.join(different)})" if different else ""
+    if found["source"]["changed"] and not dirty:
+        why = "code that no commit names"
+    if why:
+        raise ValueError(f"{path} is finished, but of {why}. Remove it to repeat it, or give another --label.")
 
 
 def find_changes(case: Case, asked: argparse.Namespace) -> dict[str, list[str]]:
@@ -106,8 +131,8 @@ def spell_command(asked: argparse.Namespace, preset: str, seed: int, label: str)
     given |= {"samples": asked.samples, "generation": asked.generation, kind: label or None}
     options = [word for name, value in given.items() if value is not None for word in (f"--{name}", str(value))]
     settings = ["--set", *asked.settings] if asked.settings else []
-    smoke = ["--smoke"] if asked.smoke else []
-    return shlex.join(["python", "benchmarks/accuracy.py", asked.case, *options, *settings, *smoke])
+    flags = [f"--{name}" for name in ("smoke", "dirty") if getattr(asked, name)]
+    return shlex.join(["python", "benchmarks/accuracy.py", asked.case, *options, *settings, *flags])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -160,6 +185,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true", help="go on with what is in --keep and --out")
     parser.add_argument("--device")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, to see that it works")
+    parser.add_argument("--dirty", action="store_true", help="also with code that no commit names; the label says so")
     return parser.parse_args(arguments)
 
 

@@ -111,6 +111,7 @@ def summarise(evaluation: Evaluation) -> dict[str, Any]:
         "space": [short(each) for each in record["space"]],
         "time": [short(each) for each in record["time"]],
         "nrmse": [each if each is None else float(f"{each:.4g}") for each in record["nrmse"]],
+        "baselines": record["baselines"],
         "notes": record["notes"],
     }
 
@@ -121,8 +122,21 @@ def describe_source() -> dict[str, Any]:
     for path in sorted((ROOT / "src").rglob("*")):
         if path.suffix in (".py", ".yaml"):
             code.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
-    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--", "src", "benchmarks")
+    # Results are no code: a run that wrote one does not make the next one's tree dirty.
+    code_alone = ("--", "src", "benchmarks", ":(exclude)benchmarks/results")
+    commit, changes = _git("rev-parse", "HEAD"), _git("status", "--porcelain", *code_alone)
     return {"commit": commit, "changed": None if changes is None else bool(changes), "sha256": code.hexdigest()}
+
+
+def check_source(source: Mapping[str, Any], *, dirty: bool) -> None:
+    """Refuse code that no commit names, whose numbers nobody could repeat, unless that is what was asked for."""
+    if source["changed"] is False or dirty:
+        return
+    if source["commit"] is None:
+        what = "The code is not in a git repository, so no commit names it."
+    else:
+        what = f"The code in src or benchmarks differs from commit {source['commit'][:12]}."
+    raise ValueError(f"{what} Commit it first, or give --dirty, which the label of the result then says.")
 
 
 def _git(*arguments: str) -> str | None:

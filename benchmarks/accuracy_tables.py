@@ -19,8 +19,10 @@ from typing import Any
 import yaml
 
 from accuracy_cases import by_value
+from vcnef.spelling import BASELINES
 
 RESULTS = Path(__file__).parent / "results" / "accuracy"
+TRIVIAL = Path(__file__).parent / "results" / "trivial"
 PAPER = Path(__file__).parent / "paper.yaml"
 ORDER = ("burgers", "advection", "cns1d", "cns2d", "cns3d", "burgers_params", "advection_params", "cns1d_params")
 PRESET = "the preset"
@@ -112,9 +114,30 @@ def parameters(records: Iterable[Record]) -> Table:
     return titles, rows
 
 
+def trivial(records: Iterable[Record]) -> Table:
+    """Answers without a model on the same cases, as `benchmarks/trivial.py` has measured them."""
+    titles = ("data", "value", *BASELINES.values(), "trajectories", "hardware")
+    cases = {each["case"]: each for each in map(read_json, sorted(TRIVIAL.glob("*.json")))}
+    rows = []
+    for case in sorted(cases, key=_place):
+        found = cases[case]
+        for each in found["values"]:
+            value = ", ".join(f"{key} = {number:g}" for key, number in each["params"].items())
+            errors = (f"{each['nrmse'][kind]:.4f}" if kind in each["nrmse"] else "–" for kind in BASELINES)
+            data = f"{case} ({found['generation']})"
+            rows.append((data, value, *errors, f"{each['samples']:,}", found["device"]))
+    kept = [column for column in range(len(titles)) if any(row[column] != "–" for row in rows)]
+    return tuple(titles[column] for column in kept), [tuple(row[column] for column in kept) for row in rows]
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 RUN_TITLES = ("seeds", "steps", "minutes", "hardware")
 TABLES: dict[str, Callable[[Sequence[Record]], Table]] = {
     "headline": headline,
+    "trivial": trivial,
     "ablations": ablations,
     "space": lambda records: finer(records, "space"),
     "time": lambda records: finer(records, "time"),

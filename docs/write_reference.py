@@ -132,6 +132,14 @@ def write_api(room: str) -> str:
     return "\n\n".join(f"::: {place}" for place in places)
 
 
+def write_pays() -> str:
+    """The packaged models beside the solver at equal error, as `benchmarks/pays.py` has measured them."""
+    import pays
+
+    titles, rows = pays.table()
+    return table(titles, rows) if rows else "Nothing has been measured yet."
+
+
 def count(name: str, **sizes: int) -> str:
     """How many numbers a model learns; a complex weight is two. It is described, never allocated."""
     try:
@@ -181,6 +189,7 @@ WRITERS: dict[str, Callable[..., str]] = {
     "presets": write_presets,
     "api": write_api,
     "results": write_results,
+    "pays": write_pays,
 }
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ GROUND = {
     "progress",
     "units",
     "labels",
+    "fading",
 }
 
 MAY_USE = {
@@ -36,6 +37,7 @@ MAY_USE = {
     "progress": set(),
     "units": set(),
     "labels": set(),
+    "fading": set(),
     "nn": set(),
     "pde": set(),
     "metrics": set(),

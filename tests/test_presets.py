@@ -229,3 +229,59 @@ def test_presets_lie_inside_the_package():
     import vcnef
 
     assert FOLDER.parent.samefile(vcnef.__path__[0])
+
+
+BASELINES = [name for name in list_presets() if name.endswith("_plus") and not name.endswith("/vcnef_plus")]
+TINY_BASELINE = {
+    "fno": {"width": 4, "modes": 3, "depth": 1},
+    "unet": {"width": 4, "blocks": 1},
+    "galerkin": {"width": 16, "depth": 1, "hidden": 16, "modes": 3, "spectral_width": 8},
+    "oformer": {"width": 16, "heads": 2, "propagators": 1},
+    "mp_pde": {"width": 16, "depth": 1, "bundle": 1},
+    "coral": {"width": 16, "latent": 8, "depth": 2, "dynamics_width": 16, "dynamics_depth": 1},
+}
+
+
+def test_every_baseline_has_the_recipe_of_vcnef_plus():
+    papers = [name for name in list_presets() if name in PAPER and not name.endswith("/vcnef")]
+    assert sorted(BASELINES) == sorted(f"{name}_plus" for name in papers)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_with_the_recipe_of_vcnef_plus(name):
+    pde = name.split("/")[0]
+    config, plain = Config.load(name), Config.load(name.removesuffix("_plus"))
+    plus, view = Config.load(f"{pde}/vcnef_plus"), ("ndim", "space_stride", "time_stride", "horizon")
+    assert all(getattr(config.data, key) == getattr(plain.data, key) for key in view)
+    for key in ("normalise", "log", "symmetries", "random_phases"):
+        assert getattr(config.data, key) == getattr(plus.data, key), key
+    for key in ("loss", "ema", "schedule", "warm_up", "minutes", "batch"):
+        assert getattr(config.train, key) == getattr(plus.train, key), key
+    sizes = dict(config.model.options)
+    if config.model.name == "fno":
+        assert (sizes.pop("padding"), sizes.pop("residual")) == (0, True)
+    assert sizes.items() <= plain.model.options.items()
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_a_baseline_with_that_recipe_learns_on_a_cpu(name, tmp_path):
+    """A few steps change its weights by finite amounts, and what it saves answers."""
+    config, pde = Config.load(name), name.split("/")[0]
+    side = (16 if config.data.ndim < 3 else 8) * config.data.space_stride
+    frames = 3 * config.data.time_stride + 1
+    problem = equation(pde).problem
+    x = torch.arange(side) / side
+    # Like its data: density and pressure are positive, waves of one field are about zero.
+    mean = 1.0 if config.data.log else 0.0
+    waves = mean + 0.1 * torch.sin(2 * torch.pi * (x + torch.rand(10, frames, 1)))
+    u = waves.reshape(10, frames, side, *[1] * problem.ndim).expand(
+        10, frames, *[side] * problem.ndim, len(problem.channels)
+    )
+    params = {each: np.linspace(0.1, 0.2, 10) for each in problem.parameters}
+    data = from_arrays(u.numpy(), params=params, channels=problem.channels, name=pde)
+    small = {"epochs": 2, "minutes": None, "horizon": None, "compile": False, "batch": 4, "validate_every": 1}
+    small |= {f"model.options.{key}": value for key, value in TINY_BASELINE[config.model.name].items()}
+    config = config.override(small)
+    run = train(config, data.view(**config.view()), out=tmp_path, devices="cpu", quiet=True)
+    assert 0 < run.best < 5
+    assert all(weight.isfinite().all() for weight in load(tmp_path).model.parameters())

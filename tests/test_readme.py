@@ -4,6 +4,8 @@ import re
 from itertools import takewhile
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -29,6 +31,43 @@ def test_its_accuracy_is_that_of_the_results():
             finest = [row for row in sections["space"] if row[0].startswith(f"{case} ") and row[1] == "vcnef_plus"][-1]
             assert finer.split()[0] == finest[4].split()[0]
             assert finer.split()[2].rstrip("³") == finest[2].split("×")[0]
+
+
+def test_what_other_models_reach_is_that_of_the_results():
+    """The numbers of the paragraph below the table, rounded as they are there."""
+    rows = _rows((README.parent / "docs" / "results.md").read_text(encoding="utf-8"), "<!-- begin results headline -->")
+    found = {(row[0].split()[0], row[1]): float(row[3].split()[0]) for row in rows}
+    said = (
+        r"reach (\S+) and (\S+) on Burgers, where the paper's own VCNeF is no better, (\S+), and (\S+) and (\S+) on adv"
+    )
+    stepped = [("burgers", "fno"), ("burgers", "unet"), ("advection", "fno"), ("advection", "unet")]
+    expected = [found[case, f"{model}, push-forward"] for case, model in stepped]
+    expected.insert(2, found["burgers", "vcnef, 8 times per step"])
+    assert _said(said) == pytest.approx(expected, abs=6e-4)
+    others = ("galerkin, push-forward", "oformer, push-forward", "mp_pde, push-forward", "coral")
+    reached = _said(r"MP-PDE and CORAL reach (\S+), (\S+), (\S+) and (\S+) on Burgers")
+    assert reached == pytest.approx([found["burgers", model] for model in others], abs=6e-4)
+
+
+def test_the_demo_is_that_of_its_file():
+    measured = (README.parent / "benchmarks" / "results" / "demo_cpu_202611.md").read_text(encoding="utf-8")
+    vcnef, fno = ([float(cell) for cell in row[2:]] for row in _rows(measured, "# The demo on a CPU"))
+    shown = _said(r"VCNeF nRMSE (\S+), and the same at 128 and 256 points, without training on them; (\S+) at twice")
+    assert shown == pytest.approx([vcnef[0], vcnef[3]], abs=6e-4)
+    assert vcnef[1:3] == pytest.approx([vcnef[0]] * 2, rel=0.03)
+    assert _said(r"The FNO (\S+), (\S+) and (\S+), and (\S+) at twice the times") == pytest.approx(fno, abs=6e-4)
+    (minutes,) = re.findall(r"clock and (.*?) of processor time", measured)
+    assert f"It took {minutes} of processor time" in _text()
+
+
+def _said(pattern):
+    """The numbers that README has in such a sentence."""
+    (numbers,) = re.findall(pattern, _text())
+    return [float(number.rstrip(",;.")) for number in numbers]
+
+
+def _text():
+    return " ".join(README.read_text(encoding="utf-8").split())
 
 
 def _rows(text, heading):

@@ -472,3 +472,24 @@ def test_without_a_folder_the_run_is_named_after_the_data(data, tmp_path, monkey
     run = fit(data, **TINY)
     assert str(run.folder) == "runs/waves-vcnef"
     assert load("runs/waves-vcnef").problem.name == "waves"
+
+
+def test_an_fno_that_was_begun_with_the_benchmarks_padding_goes_on_with_it(data, tmp_path):
+    """Earlier versions did not note it; what is begun now notes that there is none."""
+    small = {"model": "fno", "width": 4, "modes": 2, "batch": 4, "devices": "cpu", "quiet": True}
+    fit(data, out=tmp_path / "new", epochs=1, **small)
+    assert Config.load(tmp_path / "new" / "config.yaml").model.options["padding"] is None
+    fit(data, out=tmp_path / "new", epochs=2, resume=True, **small)
+    for again in ({}, {"padding": 2}):
+        old = tmp_path / f"old{len(again)}"
+        run = fit(data, out=old, epochs=1, padding=True, **small)
+        config = old / "config.yaml"
+        config.write_text(config.read_text().replace("    padding: true\n", ""))
+        assert "padding" not in Config.load(config).model.options
+        with pytest.raises(ValueError, match=r"begun with model\.options\.padding=True, not 0"):
+            fit(data, out=old, epochs=2, resume=True, padding=0, **small)
+        run = fit(data, out=old, epochs=2, resume=True, **again, **small)
+        assert run.surrogate.model.stepper.padding == (2,)
+        assert len(run.history) == 2
+    with pytest.raises(ValueError, match=r"begun with model\.options\.padding=None, not 2"):
+        fit(data, out=tmp_path / "new", epochs=3, resume=True, padding=2, **small)

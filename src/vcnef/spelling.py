@@ -6,14 +6,20 @@ from collections.abc import Mapping, Sequence
 from textwrap import shorten
 
 TITLES = {
-    "nrmse": "nRMSE", "rmse": "RMSE", "brmse": "bRMSE", "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
+    "nrmse": "nRMSE", "nrmse_raw": "nRMSE without floor", "rmse": "RMSE", "brmse": "bRMSE",
+    "frmse_low": "fRMSE low", "frmse_mid": "fRMSE mid",
     "frmse_high": "fRMSE high", "conserved": "conserved", "max_error": "max error", "relative_l2": "relative L2",
     "correlation": "correlation", "brmse_pdebench_3d": "bRMSE (channels summed)",
 }  # fmt: skip
 """Of the metrics."""
 
-BASELINES = {"persistence": "initial state, repeated", "mean": "mean of the training split"}
+BASELINES = {
+    "persistence": "initial state, repeated", "level": "mean of the initial state",
+    "mean": "mean of the training split", "constant": "mean of each channel in training",
+}  # fmt: skip
 """Of answers without a model."""
+
+DATA_ERROR = "nRMSE of the data, at most about"
 
 
 def spell_error(value: int | float) -> str:

@@ -14,6 +14,11 @@ ENOUGH_SECONDS = 20.0
 """A slow call is not repeated for longer than this."""
 
 
+clock: Callable[[], float] = time.perf_counter
+"""What seconds are read from. Benchmarks that compute on one thread of a shared machine set `time.process_time`, so
+that the work of others does not count; it counts neither other processes nor what is waited for."""
+
+
 def time_model(call: Callable[[], Any], device: torch.device | str = "cpu", repeats: int = REPEATS) -> float:
     """Median of the seconds that `call()` takes, after one call that is not counted.
 
@@ -31,10 +36,10 @@ def time_model(call: Callable[[], Any], device: torch.device | str = "cpu", repe
 def time_once(call: Callable[[], Any], device: torch.device | str = "cpu") -> float:
     """Seconds of a single call."""
     synchronise(device)
-    begun = time.perf_counter()
+    begun = clock()
     call()
     synchronise(device)
-    return time.perf_counter() - begun
+    return clock() - begun
 
 
 def peak_memory(call: Callable[[], Any], device: torch.device | str = "cpu") -> int | None:

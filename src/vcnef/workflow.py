@@ -29,6 +29,7 @@ from vcnef.data.sets import Sets, make_sets
 from vcnef.data.vouching import examine
 from vcnef.data.windows import Window, choose_window, departures
 from vcnef.grid import is_scattered
+from vcnef.models.fno import is_benchmarks
 from vcnef.models.registry import option_names
 from vcnef.own_data import asked_window, choose_preset, suit
 from vcnef.packaged import locate
@@ -147,6 +148,7 @@ def train(
     _check_objective(objective, config)
     folder = Path(out)
     check_folder(folder, resume=resume)
+    config = _note_padding(config, _begun_config(folder) if resume else None)
     if resume:
         check_same(folder, config)
         data = replace(data, split_in_order=begun_in_order(folder, data.split_in_order))
@@ -225,7 +227,8 @@ def check_folder(folder: Path, *, resume: bool) -> None:
 
 def check_same(folder: Path, config: Config) -> None:
     """Whether a run that is to be continued was begun with this configuration, as far as that matters."""
-    before, now = _flat(Config.load(folder / RUN_CONFIG)), _flat(config)
+    begun = _begun_config(folder)
+    before, now = _flat(begun), _flat(_note_padding(config, begun))
     free = {f"train.{name}" for name in FREE_TO_CHANGE}
     for name in sorted((before.keys() | now.keys()) - free):
         if before.get(name) != now.get(name):
@@ -233,6 +236,27 @@ def check_same(folder: Path, config: Config) -> None:
                 f"The run in {folder} was begun with {name}={before.get(name)!r}, not {now.get(name)!r}. "
                 "Resume it as it was begun, or start a new run."
             )
+
+
+def _begun_config(folder: Path) -> Config:
+    """The configuration of the run in a folder, with what it meant by an FNO that does not note its padding.
+
+    The benchmark's was the default when it was begun; later runs note theirs.
+    """
+    config = Config.load(folder / RUN_CONFIG)
+    if config.model.name == "fno" and "padding" not in config.model.options:
+        return config.override({"model.options.padding": True})
+    return config
+
+
+def _note_padding(config: Config, begun: Config | None) -> Config:
+    """The configuration of an FNO with its padding: the benchmark's as the run that it continues spells it."""
+    if config.model.name != "fno":
+        return config
+    before = None if begun is None else begun.model.options.get("padding")
+    asked = config.model.options.get("padding", before)
+    same = is_benchmarks(before) and is_benchmarks(asked)
+    return config.override({"model.options.padding": before if same else asked})
 
 
 def is_first_process() -> bool:

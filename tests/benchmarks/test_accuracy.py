@@ -144,6 +144,38 @@ def test_a_machine_without_git(monkeypatch):
     assert accuracy_run.describe_source() == {"commit": None, "changed": None, "sha256": known["sha256"]}
 
 
+def test_code_that_no_commit_names_is_refused_unless_the_label_says_so(monkeypatch, tmp_path, capsys):
+    found = []
+    monkeypatch.setattr(accuracy, "run", lambda plan, *others, **options: found.append(plan) or {"evaluations": []})
+    case = ["burgers", "--out", str(tmp_path)]
+    for source, words in (
+        (
+            {"commit": "123456789abcdef", "changed": True},
+            "The code in src or benchmarks differs from commit 123456789abc.",
+        ),
+        ({"commit": None, "changed": None}, "The code is not in a git repository, so no commit names it."),
+    ):
+        monkeypatch.setattr(accuracy, "describe_source", lambda source=source: source)
+        with pytest.raises(SystemExit):
+            accuracy.main(case)
+        assert f"{words} Commit it first, or give --dirty" in capsys.readouterr().err
+        accuracy.main([*case, "--dirty", "--label", "wide"])
+        plan = found.pop()
+        assert plan.about["label"] == "wide, dirty tree"
+        assert plan.path.name == "burgers_vcnef_wide_dirty_tree_seed0.json"
+        assert plan.about["command"].endswith("--label wide --dirty")
+    monkeypatch.setattr(accuracy, "describe_source", lambda: {"commit": "1", "changed": False})
+    accuracy.main([*case, "--dirty"])
+    assert found.pop().about["label"] == ""
+
+
+def test_a_result_that_was_written_does_not_make_the_tree_dirty(monkeypatch):
+    asked = []
+    monkeypatch.setattr(accuracy_run, "_git", lambda *words: asked.append(words) or "")
+    accuracy_run.describe_source()
+    assert asked[-1][-1] == ":(exclude)benchmarks/results"
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_every_case_can_be_begun(name):
     case = accuracy.read_case(name)
@@ -191,6 +223,7 @@ def test_bad_input_is_said_before_anything_is_made(arguments, message, tmp_path,
 
 def test_samples_and_generation_can_be_chosen(monkeypatch, tmp_path):
     asked = {}
+    monkeypatch.setattr(accuracy, "describe_source", lambda: {"commit": "1", "changed": False})
 
     def stop(plan, data, folder, **others):
         asked.update(dataclasses.asdict(data.case))
@@ -204,6 +237,7 @@ def test_samples_and_generation_can_be_chosen(monkeypatch, tmp_path):
 
 def test_ablations_are_runs_of_one_script(monkeypatch, tmp_path):
     found = []
+    monkeypatch.setattr(accuracy, "describe_source", lambda: {"commit": "1", "changed": False})
     monkeypatch.setattr(accuracy, "run", lambda plan, *others, **options: found.append(plan) or {"evaluations": []})
     accuracy.main(
         [

@@ -19,6 +19,7 @@ class DecayingWaves:
     problem: Problem = PROBLEM
     defaults: dict = field(default_factory=lambda: {"rate": 1.0})
     initial_options: dict = field(default_factory=lambda: {"amplitude": 1.0})
+    stored_options: dict = field(default_factory=dict)
     resolution: int = 16
     frames: int = 5
     horizon: float = 1.0

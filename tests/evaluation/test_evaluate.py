@@ -157,22 +157,23 @@ def test_targets_that_are_zero_are_said(make_data, make_surrogate):
     data = make_data()
     data.u[0, -1] = 0.0
     found = evaluate(make_surrogate(data), data)
-    assert any(note.startswith("nrmse on 16 points and 5 times leaves out 1 values") for note in found.notes)
+    # Over the floor it has an error like any other frame.
+    assert np.isfinite(found.nrmse).all()
+    assert any(note.startswith("nrmse_raw on 16 points and 5 times leaves out 1 values") for note in found.notes)
 
 
 def test_trajectories_at_rest_are_neither_good_nor_bad(make_data, make_surrogate):
     data = make_data(rates=(1.0, 2.0))
     data.u[:15] = 0.0
-    data.u[15:, -1] = 0.0
     found = evaluate(make_surrogate(data), data, split="all")
     np.testing.assert_allclose(found.nrmse, [np.nan] * 15 + [0.1] * 5, rtol=1e-5)
     assert [len(group.nrmse) for group in found.parameters] == [0, 5]
     rows = {table.title: table.rows for table in found.sections()}
-    assert rows["Error over time"][0][1:] == ("0.1000", "0.1000", "0.1000", "undefined")
+    assert rows["Error over time"][0][1:] == ("0.1000",) * 4
     assert [row[3] for row in rows["Parameter values"]] == ["undefined", "0.1000"]
     assert "not finite" not in found.table()
     for end in ("low", "high"):
-        assert found.result.band[end] == pytest.approx([0.1, 0.1, 0.1, np.nan], rel=1e-5, nan_ok=True)
+        assert found.result.band[end] == pytest.approx([0.1] * 4, rel=1e-5)
 
 
 def test_fields_that_fade_are_said(make_data, make_surrogate):
@@ -181,9 +182,19 @@ def test_fields_that_fade_are_said(make_data, make_surrogate):
     found = evaluate(make_surrogate(data, trained=(1.0, 40.0)), data)
     (note,) = (note for note in found.notes if "faded" in note)
     assert note.startswith("In 4 of 8 frames on 16 points and 5 times fields have faded below 0.001 of what they were")
-    assert found.result.scores["overall"]["nrmse"] == pytest.approx(0.1, rel=1e-5)
-    assert 0.05 < float(note.split()[-1].rstrip(".")) < 0.06
-    assert not any("faded" in note for note in evaluate(make_surrogate(data), make_data()).notes)
+    assert 0.05 < found.result.scores["overall"]["nrmse"] < 0.06
+    assert found.result.scores["overall"]["nrmse_raw"] == pytest.approx(0.1, rel=1e-5)
+    assert note.endswith("nRMSE divides by no less than that. Without this floor it is 0.1000.")
+    assert re.search(r"nRMSE without floor +0\.1000", found.table())
+    # The same rule in every other number: of trajectories, over time, of values, and without a model.
+    assert found.nrmse[0] == pytest.approx(0.1, rel=1e-5)
+    assert found.nrmse[1] < 0.02
+    assert found.result.scores["over_time"]["nrmse"][-1] == pytest.approx(0.05, rel=1e-3)
+    assert found.parameters[1].scores["overall"]["nrmse"] < 0.02
+    assert found.baselines["persistence"] < 1000
+    plain = evaluate(make_surrogate(data), make_data())
+    assert not any("faded" in note for note in plain.notes)
+    assert "without floor" not in plain.table()
 
 
 def test_predictions_that_diverged_are_not_left_out_where_fields_fade(make_data, make_surrogate):
@@ -191,7 +202,7 @@ def test_predictions_that_diverged_are_not_left_out_where_fields_fade(make_data,
     surrogate = make_surrogate(data, trained=(1.0, 40.0))
     surrogate.answer = lambda u0, grid, t, params: torch.full((len(u0), len(t), *u0.shape[1:]), torch.nan)
     (note,) = (note for note in evaluate(surrogate, data).notes if "faded" in note)
-    assert note.endswith("Where it divides by no less than that it is not finite.")
+    assert note.endswith("Without this floor it is not finite.")
 
 
 def test_the_record_is_json_and_the_table_is_text(make_data, make_surrogate):

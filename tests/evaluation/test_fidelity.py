@@ -29,7 +29,7 @@ def test_fewer_points_are_faster_and_worse(advection):
 def test_the_error_is_that_at_the_points_of_the_model(advection, monkeypatch):
     """A solver that does nothing leaves the error of standing still, however the points are chosen."""
     monkeypatch.setattr(
-        fidelity, "classical_solver", lambda data, rows: lambda u0, t: u0[:, None].expand(-1, len(t), -1, -1)
+        fidelity, "classical_solver", lambda data, rows, **_: lambda u0, t: u0[:, None].expand(-1, len(t), -1, -1)
     )
     selection = Selection(2, (0, 2, 4))
     (found,) = measure_fidelities(advection, selection, "cpu", parts=(2,))
@@ -59,7 +59,7 @@ def test_what_is_left_out(advection, make_data, monkeypatch):
 
 
 def test_a_solver_that_blows_up_is_left_out(advection, monkeypatch):
-    blown = lambda data, rows: lambda u0, t: torch.full((len(u0), len(t), *u0.shape[1:]), math.nan)  # noqa: E731
+    blown = lambda data, rows, **_: lambda u0, t: torch.full((len(u0), len(t), *u0.shape[1:]), math.nan)  # noqa: E731
     monkeypatch.setattr(fidelity, "classical_solver", blown)
     assert measure_fidelities(advection, Selection(1, (0, 4)), "cpu") == []
 

@@ -10,6 +10,7 @@ from torch import nn
 
 import vcnef
 from vcnef.evaluation import evaluate, predict_trajectories
+from vcnef.metrics import nrmse
 from vcnef.report import RunRecord, build_report
 
 
@@ -168,12 +169,27 @@ def test_an_evaluation_says_what_there_is_without_a_model(make_data, make_surrog
     )
     assert found.baselines["mean"] == pytest.approx(nrmse(train.expand_as(u)[:, 1:], u[:, 1:], initial_frames=0).item())
     (section,) = [each for each in found.sections() if each.title == "Without a model"]
-    assert [row[0] for row in section.rows] == ["initial state, repeated", "mean of the training split"]
+    assert [row[0] for row in section.rows] == [
+        "initial state, repeated", "mean of the initial state", "mean of the training split",
+        "mean of each channel in training",
+    ]  # fmt: skip
     assert "baselines" in found.to_dict()
 
 
 def test_a_split_alone_has_no_mean_of_training(make_data, make_surrogate):
     data = make_data(samples=30)
     surrogate = make_surrogate(data)
-    assert set(evaluate(surrogate, data.split("test")).baselines) == {"persistence"}
-    assert set(evaluate(surrogate, data, split="all").baselines) == {"persistence"}
+    assert set(evaluate(surrogate, data.split("test")).baselines) == {"persistence", "level"}
+    assert set(evaluate(surrogate, data, split="all").baselines) == {"persistence", "level"}
+
+
+def test_constant_answers_are_judged_too(make_data, make_surrogate):
+    """The mean of each state over its points, and that of each channel over all of training."""
+    data = make_data(rates=(1.0, 2.0), samples=20)
+    found = evaluate(make_surrogate(data, trained=(1.0, 2.0)), data, split="test")
+    assert list(found.baselines) == ["persistence", "level", "mean", "constant"]
+    test = data.split("test").view(space_stride=4, time_stride=2)
+    level = test.u[:, :1].mean(dim=2, keepdim=True).expand_as(test.u)
+    assert found.baselines["level"] == pytest.approx(float(nrmse(level, test.u)), rel=1e-4)
+    assert "mean of the initial state" in found.table()
+    assert "mean of each channel in training" in found.table()

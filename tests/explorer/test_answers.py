@@ -14,7 +14,9 @@ from vcnef import metrics
 from vcnef.explorer import Workbench
 from vcnef.explorer.questions import MOST_VALUES
 from vcnef.explorer.states import Shape, make_state
-from vcnef.pde import equation, solve
+from vcnef.pde import equation, shifted, solve
+from vcnef.pde.reference import finer_solution
+from vcnef.problem import Problem
 
 BURGERS, GAS, HEAT, BOX = 0, 1, 2, 3
 FLAT = {"drawn": {"u": [1.0] * 8}}
@@ -69,11 +71,60 @@ def test_the_solvers_numbers(client, server, unpack, model, state, points, param
     status, answer = client.ask("/api/solve", **question)
     assert status == 200
     solved = torch.from_numpy(unpack(answer).copy())
-    expected = solve(server.workbench.names[model], predicted[None, 0], t=np.linspace(0, 0.1, 4), params=params)[0]
+    name, t = server.workbench.names[model], torch.linspace(0, 0.1, 4)
+    known, u0 = equation(name), predicted[None, 0]
+    parts = int(answer["reference"].split()[3])
+    assert answer["reference"] == f"the solver on {parts} times as many points"
+    expected = finer_solution(known, u0, t, params, known.problem.domain, parts).u[0]
     torch.testing.assert_close(solved, expected, rtol=1e-5, atol=1e-5)
+    # Beside it the error of the solver on these points, and from that one the reference's own.
+    coarse = metrics.nrmse(solve(name, u0, t=t, params=params), solved[None], keep="c")
+    np.testing.assert_allclose(answer["nrmse"]["solver"], coarse, rtol=1e-4)
+    np.testing.assert_allclose(answer["nrmse"]["reference"], coarse / (parts - 1), rtol=1e-4)
     error = metrics.nrmse(predicted[None], solved[None], keep="c")
     np.testing.assert_allclose(answer["nrmse"]["mean"], error, rtol=1e-5)
     assert answer["nrmse"]["by_time"][0] == [0.0] * predicted.shape[-1]
+    assert answer["nrmse"]["raw"] == answer["nrmse"]["mean"]
+
+
+def test_advection_is_judged_by_its_exact_solution(surrogates, monkeypatch):
+    """At few points the solver itself is far off, and the surrogate is not to be blamed for that."""
+    surrogate = copy(surrogates["burgers"])
+    surrogate.problem = Problem("advection", ("u",), ("beta",), ranges={"beta": (0.1, 4.0)})
+    bench = Workbench({"advection": surrogate})
+    ask = bench.read({"state": {"preset": "two sines"}, "params": {"beta": 1.0}, "points": 32, "times": 3, "last": 0.5})
+    solved = bench.solve(ask)
+    assert solved.reference == "the exact solution"
+    u0, t = solved.u[:, 0], solved.question.t
+    torch.testing.assert_close(solved.u, shifted(u0, t, 1.0), rtol=0, atol=1e-6)
+    errors = bench.errors(ask)
+    assert errors["reference"] == [0.0]
+    assert errors["solver"][0] > 0.005
+    # A surrogate that is exact is shown as such.
+    bench._predictions.put(ask.key(), replace(bench.predict(ask), u=solved.u))
+    assert bench.errors(ask)["mean"] == [0.0]
+
+
+def test_a_reference_that_would_take_too_long_is_the_same_grid_and_says_so(surrogates, monkeypatch):
+    monkeypatch.setattr("vcnef.explorer.references.FINER", {4: 0.0, 2: 0.0})
+    bench = Workbench({"burgers": surrogates["burgers"]})
+    ask = bench.read({"params": {"nu": 0.1}, "points": 16, "times": 3, "last": 0.1})
+    solved = bench.solve(ask)
+    assert solved.warnings == ("The reference is the solver on these points: on finer ones it would take too long.",)
+    assert bench.errors(ask)["solver"] == []
+
+
+def test_fields_that_fade_are_judged_over_the_floor(surrogates):
+    bench = Workbench({"burgers": surrogates["burgers"]})
+    ask = bench.read({"state": {"preset": "sine"}, "params": {"nu": 0.5}, "points": 16, "times": 3, "last": 0.1})
+    solved = bench.solve(ask)
+    faded = solved.u.clone()
+    faded[:, 2] *= 1e-6
+    bench._solutions.put(ask.key(), replace(solved, u=faded))
+    bench._predictions.put(ask.key(), replace(bench.predict(ask), u=faded * 2))
+    errors = bench.errors(ask)
+    assert errors["by_time"][2][0] < 0.01
+    assert errors["raw"] == [pytest.approx(1.0, rel=1e-3)]
 
 
 def test_without_a_solver_there_is_a_sentence(client):
@@ -198,7 +249,7 @@ def test_export_npz(client, unpack):
     for solved in (False, True):
         answers = {"surrogate": client.ask("/api/predict", **question)[1]}
         if solved:
-            answers["solver"] = client.ask("/api/solve", **question)[1]
+            answers["reference"] = client.ask("/api/solve", **question)[1]
         status, _, content = client.request("POST", "/api/export", _json(question, "npz"), **body)
         assert status == 200
         arrays = np.load(io.BytesIO(content))

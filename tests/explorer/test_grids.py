@@ -10,7 +10,7 @@ from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
 
 PATCHED = {"width": 16, "heads": 2, "depth": 1, "modulations": 1, "patches": (4,)}
-FNO = {"width": 4, "modes": 2, "depth": 1}
+FNO = {"width": 4, "modes": 2, "depth": 1, "padding": 2}
 FLAT = {"preset": "sine"}
 
 

@@ -148,3 +148,24 @@ def test_space_has_three_axes_at_most(unchecked):
     u = torch.rand(1, 2, 3, 3, 3, 3, 1)
     with pytest.raises(ValueError, match=r"1 to 3 of space, channel; got \(1, 2, 3, 3, 3, 3, 1\)"):
         metrics.brmse(u, u)
+
+
+def test_the_floored_error_is_the_plain_one_where_nothing_fades():
+    y = torch.randn(3, 5, 16, 2) + 0.5
+    pred = y + 0.1 * torch.randn_like(y)
+    assert torch.equal(metrics.floored_nrmse(pred, y, keep="b t c"), metrics.nrmse(pred, y, keep="b t c"))
+    later = {"initial": y[:, 0], "initial_frames": 0}
+    assert torch.equal(metrics.floored_nrmse(pred[:, 1:], y[:, 1:], **later), metrics.floored_nrmse(pred, y))
+    with pytest.raises(ValueError, match=r"expected the initial state\. Pass initial=u0"):
+        metrics.floored_nrmse(pred, y, initial_frames=0)
+
+
+def test_the_floored_error_of_a_field_that_dies_out():
+    y = torch.tensor([1.0, 0.5, 1e-6, 0.0])[None, :, None, None].expand(1, 4, 8, 1)
+    error = metrics.floored_nrmse(y + 1e-4, y, keep="t")
+    torch.testing.assert_close(error, torch.tensor([2e-4, 0.1, 0.1], dtype=torch.float64), rtol=1e-3, atol=0)
+    scores = metrics.Scores(["nrmse"], initial_frames=0)
+    scores.update(y[:, 1:3] + 1e-4, y[:, 1:3], y[:, 0])
+    overall = scores.compute()["overall"]
+    assert overall["nrmse"] == pytest.approx((2e-4 + 0.1) / 2, rel=1e-3)
+    assert overall["nrmse_raw"] > 40

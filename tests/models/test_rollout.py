@@ -217,11 +217,11 @@ def test_frames_that_come_in_bundles_are_on_the_same_clock():
 
 def test_an_fno_without_padding_knows_no_edge_and_can_give_the_change():
     torch.manual_seed(0)
-    model = vcnef.build("fno", ndim=1, channels=1, width=4, modes=3, padding=False, residual=True).stepper
+    model = vcnef.build("fno", ndim=1, channels=1, width=4, modes=3, residual=True).stepper
     u = torch.randn(2, 16, 1)
     flat = torch.zeros(16, 1)
     torch.testing.assert_close(model(u.roll(5, 1), flat), model(u, flat).roll(5, 1))
-    padded = vcnef.build("fno", ndim=1, channels=1, width=4, modes=3).stepper
+    padded = vcnef.build("fno", ndim=1, channels=1, width=4, modes=3, padding=2).stepper
     padded.load_state_dict(model.state_dict())
     assert not torch.allclose(padded(u.roll(5, 1), flat), padded(u, flat).roll(5, 1))
     for weight in model.project[2].parameters():
@@ -229,3 +229,28 @@ def test_an_fno_without_padding_knows_no_edge_and_can_give_the_change():
     assert torch.equal(model(u, flat), u)
     assert model.suits((32,), (16,))
     assert not padded.suits((32,), (16,))
+
+
+@pytest.mark.parametrize(
+    ("ndim", "options", "zeros"),
+    [
+        (1, {}, (0,)),
+        (3, {}, (0, 0, 0)),
+        (1, {"padding": True}, (2,)),
+        (3, {"padding": True}, (0, 0, 6)),
+        (3, {"padding": (0, 0, 6)}, (0, 0, 6)),
+        (2, {"padding": 2}, (2, 2)),
+        (2, {"padding": False}, (0, 0)),
+        (2, {"periodic": False}, (2, 2)),
+        (2, {"periodic": (True, False)}, (0, 2)),
+        (2, {"periodic": False, "padding": 0}, (0, 0)),
+    ],
+)
+def test_which_zeros_an_fno_adds(ndim, options, zeros):
+    assert vcnef.build("fno", ndim=ndim, channels=1, width=2, modes=1, **options).stepper.padding == zeros
+
+
+@pytest.mark.parametrize("padding", [-1, (1, 2, 3)])
+def test_zeros_that_make_no_sense(padding):
+    with pytest.raises(ValueError, match=r"padding is .*; expected points from 0 on, one number or 2"):
+        vcnef.build("fno", ndim=2, channels=1, width=2, modes=1, padding=padding)

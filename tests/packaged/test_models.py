@@ -1,10 +1,14 @@
 """The models in the package are as good as their cards say."""
 
+from math import pi
+
 import pytest
 
 from vcnef.data import generate
 from vcnef.evaluation import evaluate
+from vcnef.explorer import Workbench
 from vcnef.packaged import CARD, FOLDER, list_packaged
+from vcnef.pde.burgers import STIFF
 from vcnef.workflow import load
 
 JUDGED = {
@@ -39,3 +43,13 @@ def test_errors_are_those_of_the_card(name):
     found = evaluate(model, data.view(space_stride=max(1, CELLS[name] // 256)), split="all", device="cpu", solver=False)
     # The mean over so few differs by some ten percent from that over all.
     assert found.nrmse.mean() == pytest.approx(stated(name), rel=0.4)
+
+
+def test_the_explorer_begins_where_the_solver_takes_diffusion_exactly():
+    """Burgers in the middle of its viscosities: with explicit steps it would take ten times as long as elsewhere."""
+    surrogate = load("burgers")
+    (told,) = Workbench({"burgers": surrogate}).models()
+    (nu,) = told["parameters"]
+    (points,) = told["grids"][told["grid"]]
+    largest = max(abs(end) for end in surrogate.provenance["field_ranges"]["u"])
+    assert nu["start"] / pi > STIFF * largest / points

@@ -138,18 +138,21 @@ def test_fields_on_uneven_points():
 
 def test_the_papers_heat_map():
     truth = np.stack([TRUTH, 2 * TRUTH])
-    error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None])
+    paper = {"average": "mean", "floor": 0}
+    error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None], **paper)
     np.testing.assert_allclose(error, 0.2)
     truth[:, 0, 0] = 0.0
     truth[0, 1, 1] = 0.0
-    error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None])
+    error = plots.relative_point_error(truth, truth * np.array([1.1, 1.3])[:, None, None], **paper)
     assert np.isnan(error[0, 0])
     assert error[1, 1] == pytest.approx(0.3)
+    # Over the floor nothing is left out where any frame has a size.
+    assert np.isfinite(plots.relative_point_error(truth, truth)).all()
     # One sample near zero rules a mean, not a median.
     three = np.stack([TRUTH, TRUTH, 1e-20 * TRUTH])
-    error = plots.relative_point_error(three, three + 0.1 * TRUTH, average="median")
+    error = plots.relative_point_error(three, three + 0.1 * TRUTH, floor=0)
     np.testing.assert_allclose(error, 0.1)
-    assert (plots.relative_point_error(three, three + 0.1 * TRUTH) > 1e18).all()
+    assert (plots.relative_point_error(three, three + 0.1 * TRUTH, **paper) > 1e18).all()
     figure = draw(plots.error_heat_map({"vcnef": error, "fno": 2 * error}, T, X))
     axes = pictures(figure)
     assert [axis.get_title() for axis in axes] == ["vcnef", "fno"]
@@ -205,3 +208,13 @@ def test_edges_lie_between_points():
     np.testing.assert_allclose(style.edges([0.5, 1.5, 2.5]), [0, 1, 2, 3])
     np.testing.assert_allclose(style.edges([2.0]), [1.5, 2.5])
     np.testing.assert_allclose(style.edges([2.5, 1.5, 0.5]), [3, 2, 1, 0])
+
+
+def test_points_near_zero_are_judged_over_the_floor_of_their_trajectory():
+    truth = np.ones((1, 3, 4))
+    truth[0, 1:] = [[1.0, 1e-9, 0.0, 0.5], [1e-9, 1e-9, 1e-9, 1e-9]]
+    error = plots.relative_point_error(truth, truth + 0.001)
+    np.testing.assert_allclose(error[1], [0.001, 1.0, 1.0, 0.002])
+    np.testing.assert_allclose(error[2], 1.0)
+    with pytest.raises(ValueError, match="floor is 1; expected a part of the largest frame"):
+        plots.relative_point_error(truth, truth, floor=1)

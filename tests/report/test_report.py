@@ -1,6 +1,7 @@
 """The page by its structure: what it shows, what it asks of a browser, and what it says of missing pieces."""
 
 import copy
+import re
 from base64 import b64decode
 from io import BytesIO
 
@@ -305,3 +306,17 @@ def test_names_in_figures_and_changes():
     assert label("_a$b") == r" _a\$b"
     assert change(-0.0001) == "+0.0 %"
     assert change(-0.1) == "-10.0 %"
+
+
+def test_the_error_of_the_data_is_beside_that_of_the_models():
+    metrics = {
+        "model": "vcnef",
+        "problem": "burgers",
+        "split": "test",
+        "samples": 3,
+        "result": {},
+        "data_nrmse": 0.0123,
+    }
+    page = build_report([RunRecord("one", metrics=metrics), RunRecord("two", metrics=metrics | {"data_nrmse": None})])
+    assert re.search(r"nRMSE of the data, at most about.{0,200}0\.0123", page, re.DOTALL)
+    assert "nRMSE of the data" not in build_report([RunRecord("two", metrics=metrics | {"data_nrmse": None})])

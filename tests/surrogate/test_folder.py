@@ -114,3 +114,33 @@ def edit(folder, change):
     del record["checksum"]
     change(record)
     (folder / "config.json").write_text(json.dumps(record))
+
+
+def _as_written_before(folder):
+    """Take the padding out of a description, as versions wrote it in which the benchmark's was the default."""
+    path = folder / "config.json"
+    record = json.loads(path.read_text())
+    del record["model"]["options"]["padding"], record["checksum"]
+    path.write_text(json.dumps(record))
+
+
+def test_an_fno_of_an_earlier_version_answers_to_the_bit_as_it_did(make_surrogate, tmp_path):
+    """Its folder says nothing of padding, which was the benchmark's; a new one notes that it has none."""
+    padded = make_surrogate(model="fno", options=SMALL["fno"] | {"padding": True})
+    padded.save(tmp_path / "old")
+    _as_written_before(tmp_path / "old")
+    u0 = 0.6 + 0.8 * torch.rand(2, *(8,) * padded.problem.ndim, len(padded.problem.channels))
+    known = dict.fromkeys(padded.problem.parameters, 0.01)
+    t = [0.25 * padded.horizon, padded.horizon]
+    old = Surrogate.load(tmp_path / "old")
+    assert old.options["padding"] is True
+    assert (old.predict(u0, t=t, params=known).values == padded.predict(u0, t=t, params=known).values).all()
+    plain = make_surrogate(model="fno", options=SMALL["fno"])
+    plain.save(tmp_path / "new")
+    assert json.loads((tmp_path / "new" / "config.json").read_text())["model"]["options"]["padding"] is None
+    new = Surrogate.load(tmp_path / "new")
+    assert not any(new.model.stepper.padding)
+    assert not (new.predict(u0, t=t, params=known).values == old.predict(u0, t=t, params=known).values).all()
+    # A copy that is saved again says what it is.
+    old.save(tmp_path / "again")
+    assert any(Surrogate.load(tmp_path / "again").model.stepper.padding)

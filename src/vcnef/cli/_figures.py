@@ -106,7 +106,7 @@ def averages(surrogate: Any, found: Evaluation, data: Any) -> Iterator[tuple[str
             yield f"spectra{suffix}", plots.spectra(pair[0], {found.model: pair[1]}, t, channel=channel)
         if problem.ndim == 1:
             # Values near zero would rule a mean.
-            error = plots.relative_point_error(*pair, average="median")
+            error = plots.relative_point_error(*pair)
             yield f"heat_map{suffix}", plots.error_heat_map({found.model: error}, t, grid[:, 0])
 
 

@@ -26,10 +26,10 @@ SPACE, TIME = (64, 128, 256), (21, 41)
 
 def demo(
     out: Annotated[Path, typer.Option(help="The folder for data, runs, figures and numbers.")] = Path("demo"),
-    minutes: Annotated[float, typer.Option(help="Training time of VCNeF; FNO has half of it.")] = 1.8,
+    minutes: Annotated[float, typer.Option(help="Training time of each model.")] = 1.4,
     samples: Annotated[int, typer.Option(help="Trajectories to generate.")] = WORLD["samples"],
 ) -> None:
-    """Generate a small Burgers world, train VCNeF and FNO on it, judge both, and draw what they do.
+    """Generate a small Burgers world, train VCNeF and FNO on it for equal minutes, judge both, and draw what they do.
 
     Minutes on two CPU cores. Every number comes from trajectories that neither model has seen.
     """
@@ -37,9 +37,8 @@ def demo(
 
     from vcnef.config import Config
 
-    shares = {"vcnef": 1.0, "fno": 0.5}
     # Whatever can be refused is refused before data are made.
-    configs = {name: Config.load(f"demo/{name}").override({"minutes": minutes * shares[name]}) for name in shares}
+    configs = {name: Config.load(f"demo/{name}").override({"minutes": minutes}) for name in ("vcnef", "fno")}
     for name in configs:
         _check_own(name, out / "runs" / name)
     data = _generate(out, samples)

@@ -102,7 +102,7 @@ def make_batch(equation: Equation, recipe: Recipe, rows: range, device: torch.de
             device=device, dtype=torch.float32, **recipe.initial,
         )  # fmt: skip
         values = {name: table[todo, column].to(device) for column, name in enumerate(names)}
-        solved = _thin(equation.solve(u0, recipe.t(), values), recipe.store_stride)
+        solved = _thin(equation.solve(u0, recipe.t(), values, **equation.stored_options), recipe.store_stride)
         u = solved if u is None else u.index_copy(0, torch.from_numpy(todo).to(device), solved)
         todo = todo[~torch.isfinite(solved.flatten(1)).all(dim=1).cpu().numpy()]
         if not len(todo):

@@ -1,4 +1,4 @@
-"""What answers cost nothing: the errors that a model has to be below to have learnt anything."""
+"""Answers that cost nothing: the errors that a model has to be below to have learnt anything."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from torch import Tensor
 from vcnef.data.rows import bytes_of_one, spread
 from vcnef.evaluation.inputs import BLOCK_BYTES
 from vcnef.evaluation.selections import Selection
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import floored_nrmse_table
 
 MOST_AVERAGED = 256
 """Trajectories of training that a mean is taken of; more change little."""
 
 
 class Baselines:
-    """u(t) = u₀, persistence, and u(t) = ⟨u(t)⟩ over the training split: nRMSE without a model."""
+    """nRMSE without a model: of u₀, of its mean over the points, and of means over the training split.
+
+    u(t) = u₀, u(t) = ⟨u₀⟩ₓ, u(t) = ⟨u(t)⟩ over trajectories, and u(t) = ⟨u⟩ over all of training, one number a channel.
+    """
 
     def __init__(self, selection: Selection, mean: Float[Tensor, "t *x c"] | None) -> None:
         """`mean` is that of training at the frames and points of the selection, the initial one included."""
@@ -28,11 +31,13 @@ class Baselines:
         """Judge them on some trajectories at full resolution."""
         cut = self.selection.cut(u)
         truth = cut[:, 1:]
-        answers = {"persistence": cut[:, :1].expand_as(truth)}
+        points = tuple(range(2, cut.ndim - 1))
+        answers = {"persistence": cut[:, :1], "level": cut[:, :1].mean(points, keepdim=True)}
         if self.mean is not None:
-            answers["mean"] = self.mean[1:].to(u.device).expand_as(truth)
+            mean = self.mean[1:].to(u.device)
+            answers |= {"mean": mean, "constant": mean.flatten(0, -2).mean(dim=0)}
         for name, answer in answers.items():
-            sums = nrmse_table(answer, truth, 0).sums().cpu()
+            sums = floored_nrmse_table(answer.expand_as(truth), truth, cut[:, 0]).sums().cpu()
             self._sums[name] = self._sums.get(name, 0) + sums
 
     def errors(self) -> dict[str, float]:

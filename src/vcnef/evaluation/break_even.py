@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, isfinite, log
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from vcnef.evaluation.cost import follows_solver
-from vcnef.evaluation.fidelity import Fidelity, measure_fidelities
+from vcnef.evaluation.fastest import Way, fastest_model
+from vcnef.evaluation.fidelity import Fidelity, solver_at_its_best
 from vcnef.evaluation.selections import Selection
 
-PARTS = (1, 2, 4, 8)
-"""Of the points of the data along an axis, one in so many; the data's own grid is the finest."""
+PARTS = (2, 4, 8, 16, 32)
+"""Of the points of the data along an axis, one in so many."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,10 @@ class BreakEven:
     """Seconds of training and of solving what was trained on; None where the model does not say."""
     solves: float | None
     """Solves after which the model has been cheaper; infinite where it never is."""
+    model: Way | None = None
+    """How the model was fastest."""
+    solver: tuple[Fidelity, ...] = ()
+    """The solver's grids, finest first, compiled and on as many threads as made it fastest."""
 
     @property
     def speed_up(self) -> float:
@@ -44,21 +50,23 @@ class BreakEven:
 
 
 def measure_break_even(
-    surrogate: Any, data: Any, selection: Selection, nrmse: float, seconds: float, device: torch.device
+    surrogate: Any, data: Any, params: Tensor, selection: Selection, nrmse: float, device: torch.device
 ) -> tuple[BreakEven | None, list[str]]:
     """Compare a model with the solver of the data's equation; a note says why where that cannot be done.
 
-    `nrmse` and `seconds` per trajectory are the model's, at `selection`.
+    Both have the settings with which they are fastest on the device. `nrmse` is the model's, at `selection`.
     """
     if not isfinite(nrmse):
         return None, ["There is no break-even: the model's error is not finite."]
-    fidelities = measure_fidelities(data, selection, device, PARTS)
-    if fidelities and fidelities[0].resolution == tuple(data.resolution):
-        return compare(nrmse, seconds, fidelities, surrogate.provenance), []
     follows, notes = follows_solver(data, device)
-    if not follows:
+    if not follows or not all(data.problem.closes):
         return None, notes or ["There is no break-even: no solver is known for these data."]
-    return None, ["There is no break-even: the solver takes too long on the grid of the data."]
+    fidelities = solver_at_its_best(data, selection, device, PARTS, nrmse)
+    if len(fidelities) == 1:
+        return None, ["There is no break-even: the solver takes too long, or there is no coarser grid for it."]
+    way = fastest_model(surrogate, data, params, selection, device, nrmse)
+    found = compare(nrmse, way.seconds, fidelities, surrogate.provenance)
+    return replace(found, model=way, solver=tuple(fidelities)), []
 
 
 def compare(nrmse: float, seconds: float, fidelities: Sequence[Fidelity], provenance: Any) -> BreakEven:

@@ -17,8 +17,8 @@ from vcnef.data.rows import spread
 from vcnef.evaluation.selections import Selection, known_of_time
 from vcnef.evaluation.tables import number
 from vcnef.grid import spell_sides
-from vcnef.metrics.errors import nrmse_table
-from vcnef.pde import equation, is_known, noted_generation
+from vcnef.metrics.errors import floored_nrmse_table
+from vcnef.pde import Equation, equation, is_known, noted_generation
 from vcnef.surrogate.points import UNIFORM, arrangement
 from vcnef.timing import peak_memory, time_model, time_once
 
@@ -137,16 +137,26 @@ def follows_solver(data: Any, device: torch.device) -> tuple[bool, list[str]]:
     ]
 
 
-def classical_solver(data: Any, rows: Int[Tensor, " b"]) -> Callable[[Tensor, Tensor], Tensor]:
+def equation_of(data: Any) -> Equation:
+    """The equation of the data, of the generation that they note."""
+    return equation(data.problem.name, generation=noted_generation(data.attributes))
+
+
+def parameters_of(data: Any, rows: Int[Tensor, " b"], device: torch.device) -> dict[str, Tensor]:
+    """The parameters of some trajectories by name."""
+    columns = data.params[rows.to(data.params.device)].to(device).unbind(dim=1)
+    return dict(zip(data.problem.parameters, columns, strict=True))
+
+
+def classical_solver(
+    data: Any, rows: Int[Tensor, " b"], *, compiled: bool | None = None
+) -> Callable[[Tensor, Tensor], Tensor]:
     """(u0, t) -> u with the equation of the data and the parameters of these trajectories."""
-    problem = data.problem
-    known = equation(problem.name, generation=noted_generation(data.attributes))
-    columns = data.params[rows.to(data.params.device)].unbind(dim=1)
-    params = dict(zip(problem.parameters, columns, strict=True))
+    known = equation_of(data)
 
     def solve(u0: Float[Tensor, "b *x c"], t: Float[Tensor, " t"]) -> Float[Tensor, "b t *x c"]:
-        own = {name: column.to(u0.device) for name, column in params.items()}
-        return known.solve(u0, t.cpu(), own, domain=problem.domain)
+        own = parameters_of(data, rows, u0.device)
+        return known.solve(u0, t.cpu(), own, domain=data.problem.domain, compiled=compiled)
 
     return solve
 
@@ -186,5 +196,5 @@ def _solve(
         return {}, [f"The solver was not timed on {points} points: it would take about {expected:.0f} s."]
     found: list[Tensor] = []
     seconds = time_once(lambda: found.append(solve(u0, t)), device) / len(rows)
-    error = nrmse_table(found[0], truth.to(device), 0).mean().item()
+    error = floored_nrmse_table(found[0], truth.to(device), u0).mean().item()
     return {"solver_seconds": seconds, "solver_nrmse": error}, []

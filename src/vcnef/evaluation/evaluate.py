@@ -15,6 +15,7 @@ from vcnef.evaluation.adaptive import AdaptiveAnswers
 from vcnef.evaluation.baselines import Baselines, mean_of_training
 from vcnef.evaluation.break_even import measure_break_even
 from vcnef.evaluation.cost import device_name, follows_solver, measure_cost
+from vcnef.evaluation.data_error import data_error
 from vcnef.evaluation.groups import Grouping, group_by_value
 from vcnef.evaluation.held_out import Judged, choose_judged
 from vcnef.evaluation.inputs import (
@@ -38,6 +39,7 @@ from vcnef.evaluation.selections import (
     finer_in_time,
     known_of_time,
 )
+from vcnef.evaluation.tables import number
 from vcnef.surrogate.instance import check_instance
 
 
@@ -67,7 +69,8 @@ def evaluate(
     resolution. Both keep the horizon of training. `horizon` goes on to so many of them, as far as the data do. With
     `tolerance` windows are of adaptive lengths, as in `predict`; a note says how many there were. With `solver`, the
     classical solver of a known equation is timed beside the model, on the same device and trajectories. `break_even`
-    runs it on coarser grids too: how fast it is at the model's error, and after how many solves the model is cheaper.
+    runs it on coarser grids too: how fast it is at the model's error, and after how many solves the model is cheaper,
+    each with the settings that make it fastest, which takes a minute or two: solvers are compiled for it.
 
     In place of a surrogate, the run that `fit` returned, the folder of a run or model, or the name of a packaged model
     will do; and so will any `nn.Module` or function (u0, t, params) -> u, or (u0, grid, t, params) -> u, in the units
@@ -82,13 +85,19 @@ def evaluate(
     asked = AskedStates()
     judges = _judge(answering, judged, params, plan, groups, (beside, asked), batch, device, progress)
     about_windows = [] if tolerance is None else answering.notes()
-    results, notes = _results(answering, judged, params, plan, judges, device, solver, progress)
-    notes += about_windows
+    solver, notes = follows_solver(judged, device) if solver else (False, [])
+    results, more = _results(answering, judged, params, plan, judges, device, solver, progress)
+    notes += [*more, *about_windows]
+    of_data = data_error(judged, device) if solver else None
+    if of_data is not None and results[plan.base].value("nrmse") < of_data:
+        notes.append(
+            f"The data themselves are off by up to about {number(of_data)}, more than the model is off from them: its "
+            "error against the true solution may be as large as that. Judge it on data of a finer grid."
+        )
     paid = None
     if break_even:
         base = results[plan.base]
-        costs = {"nrmse": base.value("nrmse"), "seconds": base.cost.seconds}
-        paid, more = measure_break_even(surrogate, judged, plan.base, **costs, device=device)
+        paid, more = measure_break_even(surrogate, judged, params, plan.base, base.value("nrmse"), device)
         notes += more
     several = _groups(groups, judges[plan.base]) if set(judged.problem.parameters) - set(judged.problem.varying) else ()
     if len(several) > 1 and surrogate.problem.ranges and not surrogate.provenance.get("parameter_values"):
@@ -107,6 +116,7 @@ def evaluate(
         horizon=surrogate.horizon,
         parameters=several,
         baselines=beside.errors(),
+        data_nrmse=of_data,
         break_even=paid,
         nrmse=judges[plan.base].per_sample.numpy(),
         params=columns_of(judged.params.cpu().numpy(), judged.problem),
@@ -209,8 +219,7 @@ def _judge(surrogate, data, params, plan, groups, beside, batch, device, progres
 def _results(
     surrogate, data, params, plan, judges, device, solver, progress
 ) -> tuple[dict[Selection, Result], list[str]]:
-    solver, doubts = follows_solver(data, device) if solver else (False, [])
-    results, notes = {}, [*plan.notes, *doubts]
+    results, notes = {}, [*plan.notes]
     for selection, judge in judges.items():
         # More output times do not change what a solver does, so finer times are the model's alone.
         beside = solver and selection in plan.space

@@ -15,10 +15,11 @@ from vcnef.data.precision import short
 from vcnef.evaluation.record import Result
 from vcnef.evaluation.selections import Selection, known_of_time
 from vcnef.evaluation.tables import number
+from vcnef.fading import FADED
 from vcnef.grid import spell_sides
 from vcnef.metrics import Scores
-from vcnef.metrics.errors import FADED, faded_frames, floored_nrmse_table, nrmse_table
-from vcnef.metrics.scores import existing_in
+from vcnef.metrics.errors import faded_frames, floored_nrmse_table
+from vcnef.metrics.scores import RAW, existing_in
 from vcnef.surrogate.points import SCATTERED, UNEVEN, arrangement
 
 BAND = {"low": 10, "high": 90}
@@ -42,8 +43,6 @@ class Judge:
         self.arrangement = arrangement(self.grid)
         self.per_sample = torch.full((len(data),), torch.nan, dtype=torch.float64)
         self.over_time = torch.full((len(data), len(self.t)), torch.nan, dtype=torch.float64)
-        self.floored = torch.zeros(2, dtype=torch.float64)
-        """Sum and number of the errors where faded frames count as more than they are."""
         self.not_finite = self.faded = 0
         left_out = WITHOUT.get(self.arrangement, ())
         self._names = [name for name in existing_in(self.grid.ndim - 1) if name not in left_out]
@@ -56,23 +55,19 @@ class Judge:
         begin = self.selection.begin(u)
         known = known_of_time(surrogate, self.data, self.selection, params)
         prediction = surrogate.answer(begin, self.grid.to(u.device), self.t.to(u.device), params, **known)
-        errors = nrmse_table(prediction, truth, 0)
+        errors = floored_nrmse_table(prediction, truth, u0)
         # What is not finite is worse than all others; NaN is left to targets that are zero and have no error.
         ranked = replace(errors, values=errors.values.nan_to_num(nan=torch.inf, posinf=torch.inf))
         self.per_sample[rows] = ranked.mean("b").cpu()
         self.over_time[rows] = ranked.mean("b t").cpu()
-        faded = int(faded_frames(truth, u0).sum())
-        # Where all frames are large enough to divide by, both are the same.
-        same = not faded and bool(errors.defined.all())
-        self.floored += (errors if same else floored_nrmse_table(prediction, truth, u0)).sums().cpu()
-        self.faded += faded
+        self.faded += int(faded_frames(truth, u0).sum())
         self.not_finite += int((~prediction.flatten(1).isfinite().all(dim=1)).sum())
         member = self.member[rows]
         for group in member.unique().tolist():
             # The predictions hold the queried times only, so every frame is judged.
             scores = self._scores.setdefault(group, Scores(self._names, initial_frames=0))
             chosen = (member == group).to(u.device)
-            scores.update(prediction[chosen], truth[chosen])
+            scores.update(prediction[chosen], truth[chosen], u0[chosen])
 
     def scores(self, group: int | None = None) -> dict[str, Any]:
         """The metrics of one group, or of all trajectories."""
@@ -118,10 +113,10 @@ class Judge:
             )
         if self.faded:
             frames = self.over_time.numel() * len(self.data.problem.channels)
-            floored = number((self.floored[0] / self.floored[1]).item())
+            raw = number(self.scores()["overall"][RAW])
             notes.append(
-                f"In {self.faded:,} of {frames:,} frames {where} fields have faded below {FADED:g} of what they were, "
-                f"and nRMSE divides by them. Where it divides by no less than that it is {floored}."
+                f"In {self.faded:,} of {frames:,} frames {where} fields have faded below {FADED:g} of what they were; "
+                f"nRMSE divides by no less than that. Without this floor it is {raw}."
             )
         notes += [
             f"{name} {where} leaves out {count} values, whose targets are zero or constant."

@@ -74,11 +74,15 @@ class Evaluation:
     """The last time that was seen in training."""
     parameters: tuple[Group, ...] = ()
     baselines: Mapping[str, float] = field(default_factory=dict)
-    """nRMSE without a model: "persistence", the initial state repeated, and "mean", that of the training split."""
+    """nRMSE without a model: "persistence", the initial state repeated; "level", its mean over the points; "mean", the
+    mean trajectory of the training split; "constant", the mean of each channel there."""
+    data_nrmse: float | None = None
+    """An estimate of the error of the data themselves, at most; None where it is not known."""
     break_even: BreakEven | None = None
     """The solver at equal error, where that was asked for."""
     nrmse: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    """Of each trajectory, at the resolution and times of training; NaN where all targets are zero."""
+    """Of each trajectory, at the resolution and times of training, over the floor of `vcnef.metrics.floored_nrmse` like
+    every nRMSE here; NaN where all targets are zero."""
     params: Mapping[str, np.ndarray] = field(default_factory=dict)
     """Value of each parameter in each trajectory."""
     notes: tuple[str, ...] = ()

@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _solve(self, asked: Mapping[str, Any], ask: Ask) -> tuple[int, str, bytes]:
         solved = self.server.workbench.solve(ask)
-        return _json(_describe(solved) | {"nrmse": self.server.workbench.errors(ask)})
+        return _json(_describe(solved) | {"reference": solved.reference, "nrmse": self.server.workbench.errors(ask)})
 
     def _export(self, asked: Mapping[str, Any], ask: Ask) -> tuple[int, str, bytes]:
         wanted = str(asked.get("format"))

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from vcnef.explorer.grids import Grids, find_grids
 from vcnef.explorer.questions import Ask, model_number, parameter_bounds, read_ask
+from vcnef.explorer.references import SAME_GRID, describe, find_reference
 from vcnef.explorer.states import NAMES, level, make_state
 from vcnef.explorer.turns import Turns
-from vcnef.metrics.errors import nrmse_table
+from vcnef.metrics.errors import floored_nrmse_table, nrmse_table
 from vcnef.pde import Equation, equation, is_known, noted_generation
 from vcnef.problem import Problem
 from vcnef.surrogate import Surrogate
@@ -38,6 +39,18 @@ class Answer:
     u: Float[Tensor, "1 t *x c"]
     seconds: float
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Answer):
+    """What the surrogate is judged by, with the seconds and the error of the solver on the points that are shown."""
+
+    reference: str = ""
+    """What it is, in words."""
+    solver: tuple[float, ...] = ()
+    """nRMSE of the solver on the points that are shown, by channel."""
+    own: tuple[float, ...] = ()
+    """Estimate of the error of the reference itself, by channel."""
 
 
 class Workbench:
@@ -70,8 +83,8 @@ class Workbench:
         with self._predicting.take(ask.page):
             return self._predicted(ask)
 
-    def solve(self, ask: Ask) -> Answer:
-        """Return the classical solution."""
+    def solve(self, ask: Ask) -> Solution:
+        """Return the reference: exact where it can be, else by the solver on a finer grid; timed is the solver here."""
         known = self.equations[ask.model]
         if known is None:
             raise ValueError(f"There is no solver for {self.surrogates[ask.model].problem.name} here.")
@@ -83,14 +96,26 @@ class Workbench:
         return solved
 
     def errors(self, ask: Ask) -> dict[str, list]:
-        """Return the prediction's nRMSE against the solution: by time and channel, and by channel for later times."""
+        """Return the nRMSE of the prediction against the reference, by time and channel, and by channel.
+
+        Beside it the mean without a floor, that of the solver on the points shown, and of the reference itself.
+        """
         predicted, solved = self.shown(ask)
         if solved is None:
             raise ValueError("The solver's answer to this question is not kept any more. Run the solver again.")
-        by_time, later = nrmse_table(predicted.u, solved.u, 0), nrmse_table(predicted.u, solved.u, 1)
-        return {"by_time": by_time.mean("t c").tolist(), "mean": later.mean("c").tolist()}
+        initial = solved.u[:, 0]
+        by_time = floored_nrmse_table(predicted.u, solved.u, initial)
+        later = floored_nrmse_table(predicted.u[:, 1:], solved.u[:, 1:], initial)
+        raw = nrmse_table(predicted.u, solved.u, 1)
+        return {
+            "by_time": by_time.mean("t c").tolist(),
+            "mean": later.mean("c").tolist(),
+            "raw": raw.mean("c").tolist(),
+            "solver": list(solved.solver),
+            "reference": list(solved.own),
+        }
 
-    def shown(self, ask: Ask) -> tuple[Answer, Answer | None]:
+    def shown(self, ask: Ask) -> tuple[Answer, Solution | None]:
         """Return the prediction, and the solution where it has been computed.
 
         A prediction that is not remembered any more is computed in its turn, in a line of its own: the page's newest
@@ -130,7 +155,7 @@ class Workbench:
         self._predictions.put(ask.key(), answer)
         return answer
 
-    def _solve(self, ask: Ask, known: Equation) -> Answer:
+    def _solve(self, ask: Ask, known: Equation) -> Solution:
         surrogate, question = self.surrogates[ask.model], self._question(ask)
         problem = surrogate.problem
         for channel in ("density", "pressure"):
@@ -154,10 +179,18 @@ class Workbench:
         begun = time.perf_counter()
         u = run(question.t)
         seconds = time.perf_counter() - begun
-        said: tuple[str, ...] = ()
         if not u.isfinite().all():
             said = ("The solver's run blew up; what is not finite is not shown.",)
-        return Answer(question, u, seconds, said)
+            return Solution(question, u, seconds, said, SAME_GRID)
+        found = find_reference(known, u0, question.t, params, problem.domain, seconds)
+        if found is None:
+            said = ("The reference is the solver on these points: on finer ones it would take too long.",)
+            return Solution(question, u, seconds, said, SAME_GRID)
+        truth = found.u.cpu()
+        truth[:, question.t == 0] = question.u0[:, None]
+        off = floored_nrmse_table(u[:, 1:], truth[:, 1:], question.u0).mean("c").tolist()
+        own = tuple(found.own_error(each) for each in off)
+        return Solution(question, truth, seconds, (), describe(found), tuple(off), own)
 
 
 def find_equation(surrogate: Surrogate) -> Equation | None:

@@ -12,12 +12,22 @@ Conventions that hold for all of them:
 - A non-finite prediction makes the metrics that see it non-finite. Undefined values (a relative error of a zero
   target) are left out of averages and reported in a warning.
 
-`rmse`, `nrmse`, `relative_l2`, `max_error` and `conserved` judge all points, `brmse` the boundary, `frmse` bands of
-wave numbers, `correlation` and `correlation_time` the resemblance; `Scores` collects them over batches.
+`rmse`, `nrmse`, `floored_nrmse`, `relative_l2`, `max_error` and `conserved` judge all points, `brmse` the boundary,
+`frmse` bands of wave numbers, `correlation` and `correlation_time` the resemblance; `Scores` collects them over
+batches.
 """
 
 from vcnef.metrics.boundary import boundary_points, brmse, brmse_pdebench_3d
-from vcnef.metrics.errors import conserved, faded_frames, max_error, nrmse, relative_l2, rmse, zero_norm_frames
+from vcnef.metrics.errors import (
+    conserved,
+    faded_frames,
+    floored_nrmse,
+    max_error,
+    nrmse,
+    relative_l2,
+    rmse,
+    zero_norm_frames,
+)
 from vcnef.metrics.scores import Scores
 from vcnef.metrics.similarity import correlation, correlation_time
 from vcnef.metrics.spectral import energy_spectrum, frmse
@@ -32,6 +42,7 @@ __all__ = [
     "correlation_time",
     "energy_spectrum",
     "faded_frames",
+    "floored_nrmse",
     "frmse",
     "max_error",
     "nrmse",

@@ -9,10 +9,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from vcnef.fading import FADED
 from vcnef.metrics.table import Table, check_fields, complete, mean_square, points, ratio, tabulate
 
-FADED = 1e-3
-"""Frames smaller than this, relative to the largest of their trajectory, have faded."""
 ZERO = "the target is zero there and a relative error undefined; zero_norm_frames(target) says where"
 
 
@@ -39,6 +38,28 @@ def nrmse(
     return inf or NaN.
     """
     return nrmse_table(pred, target, initial_frames).warn_left_out("nrmse", ZERO).mean(keep)
+
+
+def floored_nrmse(
+    pred: Float[Tensor, "b t *x c"],
+    target: Float[Tensor, "b t *x c"],
+    *,
+    initial: Float[Tensor, "b *x c"] | None = None,
+    initial_frames: int = 1,
+    keep: str = "",
+) -> Float[Tensor, "*kept"]:
+    """nRMSE over a floor, ⟨ ‖e‖₂ / max(‖y‖₂, 0.001 max_t ‖y‖₂) ⟩_{b,t,c}: what training, evaluation and reports show.
+
+    The maximum is over all frames of a trajectory, for each channel, the initial state among them: the first frame of
+    the target, or `initial` where the fields hold predicted times only. Where no frame has faded below a thousandth of
+    it, this is `nrmse` to the bit. Only trajectories whose channel is zero throughout have no error.
+    """
+    check_fields(pred, target, initial_frames)
+    if initial is None and not initial_frames:
+        raise ValueError("initial is None and initial_frames 0; expected the initial state. Pass initial=u0.")
+    begin = target[:, 0] if initial is None else initial
+    table = floored_nrmse_table(pred[:, initial_frames:], target[:, initial_frames:], begin)
+    return table.warn_left_out("floored_nrmse", ZERO).mean(keep)
 
 
 def relative_l2(
@@ -110,7 +131,7 @@ def nrmse_table(pred: Tensor, target: Tensor, initial_frames: int) -> Table:
 
 
 def floored_nrmse_table(pred: Tensor, target: Tensor, initial: Float[Tensor, "b *x c"]) -> Table:
-    """That of `nrmse` for predicted times, where faded frames count as a thousandth of the largest."""
+    """That of `nrmse` for predicted times, over the floor of `floored_nrmse`."""
     return ratio("b t c", mean_square_error(pred, target, 0).sqrt(), torch.maximum(*_sizes(target, initial)))
 
 

@@ -27,6 +27,8 @@ TABLES: dict[str, Callable[[Tensor, Tensor, int], Table | dict[str, Table]]] = {
     "brmse_pdebench_3d": boundary.brmse_pdebench_3d_table,
 }
 STANDARD = tuple(name for name in TABLES if name != "brmse_pdebench_3d")
+RAW = "nrmse_raw"
+"""nRMSE without the floor, beside the one with it."""
 FURTHER = {3: ("brmse_pdebench_3d",)}
 """Metrics that exist in one dimension only."""
 
@@ -93,14 +95,25 @@ class Scores:
         self.samples = 0
         self._tallies: dict[str, Tally] = {}
 
-    def update(self, pred: Float[Tensor, "b t *x c"], target: Float[Tensor, "b t *x c"]) -> None:
-        """Add a batch of any number of samples; frames and channels must stay the same, resolution need not."""
+    def update(
+        self,
+        pred: Float[Tensor, "b t *x c"],
+        target: Float[Tensor, "b t *x c"],
+        initial: Float[Tensor, "b *x c"] | None = None,
+    ) -> None:
+        """Add a batch of any number of samples; frames and channels must stay the same, resolution need not.
+
+        With the `initial` state of fields that hold predicted times only, "nrmse" is `floored_nrmse`, and "nrmse_raw"
+        the one without a floor.
+        """
         check_fields(pred, target, self.initial_frames)
         names = self.names or existing_in(pred.ndim - 3)
         batch: dict[str, Tally] = {}
         for name in names:
             found = TABLES[name](pred.detach(), target.detach(), self.initial_frames)
             tables = found if isinstance(found, dict) else {name: found}
+            if name == "nrmse" and initial is not None:
+                tables = {"nrmse": errors.floored_nrmse_table(pred.detach(), target.detach(), initial), RAW: found}
             batch |= {key: Tally.of(table, largest=name == "max_error") for key, table in tables.items()}
         self._add(batch, len(pred))
 

@@ -42,6 +42,7 @@ def advection(generation: str) -> Equation:
         horizon=2.0,
         sampler=wave_states,
         solver=solve_advection,
+        exact=_exact,
     )
 
 
@@ -74,6 +75,12 @@ def solve_advection(
 ) -> Tensor:
     """Return the finite-volume solution, as in the benchmark's files."""
     return integrate(lambda p: UpwindAdvection(p[0], spacing), u0, times, [params["beta"]], compiled=compiled)
+
+
+def _exact(u0: Tensor, t: Tensor, params: dict[str, Tensor], domain: tuple) -> Tensor:
+    """The solution as an equation has it."""
+    ((low, high),) = domain
+    return shifted(u0, t, params["beta"], high - low)
 
 
 def shifted(

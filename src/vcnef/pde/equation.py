@@ -70,10 +70,14 @@ class Equation:
     solver: Callable[..., Any] | None = None
     """States `[b t *x c]` from `(u0 [b *x c], times, params, spacing)`: at ascending times since `u0`, with a `[b]` of
     each parameter and the sides of a cell. By default, on periodic domains, Fourier modes and steps of fourth order."""
+    exact: Callable[..., Any] | None = None
+    """The solution where it is known, from `(u0, t, params, domain)`: answers are judged by it."""
     resolution: int = 128
     """Cells along each axis, frames (the initial one included) and last time of generated data."""
     frames: int = 21
     horizon: float = 1.0
+    stored_options: Mapping[str, object] = field(default_factory=dict)
+    """Options of the solver for data that are generated, where those must stay as they were."""
     generation: str = OWN
     """Of a benchmark's, either "documented", or "2022": with the accidents that its first files carry."""
     sampler: Sampler | None = None

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
+from vcnef.fading import FADED
 from vcnef.plots import style
 
 SMALLEST_SHOWN = 1e-4
@@ -19,20 +20,28 @@ HIGHEST_PERCENTILE = 99.0
 AVERAGES = {"mean": np.ma.mean, "median": np.ma.median}
 
 
-def relative_point_error(truth: Any, prediction: Any, *, average: str = "mean") -> np.ndarray:
-    """Return ⟨ |ŷ − y| / |y| ⟩ over samples: fields `[n t x]` in, `[t x]` out (the paper's equation for its heat maps).
+def relative_point_error(
+    truth: Any, prediction: Any, *, average: str = "median", floor: float | int = FADED
+) -> np.ndarray:
+    """Return ⟨ |ŷ − y| / |y| ⟩ over samples, the median or the mean: fields `[n t x]` in, `[t x]` out.
 
-    Points where the target is exactly zero have no relative error and are left out; near zeros of the target the
-    mean is large, which is the definition's and not the model's doing. `average="median"` shows what the model does.
+    |y| counts as no less than `floor` times the largest root mean square of a frame of its trajectory, as in every
+    relative error of this package. The paper's equation for its heat maps is `average="mean", floor=0`: near zeros of
+    the target that is large, which is the definition's and not the model's doing. Where the target and the floor are
+    zero there is no relative error, and such points are left out.
     """
     if average not in AVERAGES:
         raise ValueError(f"average is {average!r}; expected one of {', '.join(AVERAGES)}. The paper's is the mean.")
+    if not 0 <= floor < 1:
+        raise ValueError(f"floor is {floor!r}; expected a part of the largest frame, from 0 to below 1.")
     true = style.as_array(truth, "truth", "n t x")
     predicted = style.as_array(prediction, "prediction", "n t x")
     style.check_alike(truth=true, prediction=predicted)
-    ratio = np.divide(np.abs(predicted - true), np.abs(true), out=np.full_like(true, np.nan), where=true != 0)
+    largest = np.sqrt(np.square(true).mean(axis=2)).max(axis=1)
+    size = np.maximum(np.abs(true), floor * largest[:, None, None])
+    ratio = np.divide(np.abs(predicted - true), size, out=np.full_like(size, np.nan), where=size != 0)
     # A prediction that is not finite is an error at its place, not a value to leave out.
-    errors = np.ma.array(ratio, mask=true == 0)
+    errors = np.ma.array(ratio, mask=size == 0)
     return AVERAGES[average](errors, axis=0).filled(np.nan)
 
 

@@ -9,7 +9,7 @@ from vcnef.report import drawings, page_numbers
 from vcnef.report.page_blocks import Block, Cell, Figure, Heading, Items, Listing, Paragraph, TableBlock
 from vcnef.report.page_numbers import NONE, TEST, TIMING, differing, listed, row_of, score, shown
 from vcnef.report.run_record import Picture, RunRecord, dig
-from vcnef.spelling import BASELINES, TITLES, spell_seconds, spell_solves, spell_speed_up, spell_values
+from vcnef.spelling import BASELINES, DATA_ERROR, TITLES, spell_seconds, spell_solves, spell_speed_up, spell_values
 
 Runs = Sequence[RunRecord]
 NOT_JUDGED = "No evaluation is there to show this."
@@ -29,6 +29,9 @@ def key_numbers(runs: Runs) -> list[Block]:
         found = [run.found("baselines", key) for run in runs]
         if any(each is not None for each in found):
             rows.append([f"nRMSE without a model: {words}", *row_of(found, best=None)])
+    of_data = [run.found("data_nrmse") for run in runs]
+    if any(each is not None for each in of_data):
+        rows.append([DATA_ERROR, *row_of(of_data, best=None)])
     own = [run.found("result", "cost", "seconds") for run in runs]
     solver = [run.found("result", "cost", "solver_seconds") for run in runs]
     rows.append(["time per trajectory", *row_of(own, spell_seconds, best=fastest)])
@@ -94,6 +97,8 @@ def _all_metrics(runs: Runs) -> list[Block]:
         names |= dict.fromkeys(run.found("result", "scores", "overall") or {})
     rows = []
     for name in names:
+        if name == "nrmse_raw" and all(run.score(name) == run.score("nrmse") for run in judged):
+            continue  # no field of any of them has faded below the floor
         better = min
         if name in page_numbers.LARGER_IS_BETTER:
             better = max

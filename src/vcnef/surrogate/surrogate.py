@@ -509,6 +509,7 @@ def _facts(
         "lengths": lengths,
         "sides": sides,
         "resolution": sides[0] / lengths[0],
+        "padding": None,  # noted, since without a note it means what it did in earlier versions
     }
     if not all(train.problem.closes):
         facts["periodic"] = train.problem.periodic

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 def validate(surrogate: Surrogate, batches: Batches, fabric: Fabric) -> float:
     """nRMSE in physical units over whole trajectories from their first frame.
 
-    Frames that have faded are judged against a thousandth of their trajectory's largest: rounding errors would choose
-    the weights otherwise. `batches` are unscaled and in the order of the data. Each process judges its own share of
-    them.
+    It is over the floor of `vcnef.metrics.floored_nrmse`: rounding errors would choose the weights otherwise.
+    `batches` are unscaled and in the order of the data. Each process judges its own share of them.
     """
     rank, processes = batches.shard
     # Shares are padded to equal length; what was added is not counted twice.

@@ -367,11 +367,11 @@ function drawLines({own, other, difference, range, reach}, index) {
   line(brush, place, x, initial, colour("initial"), {width: 1.6, dash: [2, 3]});
   if (!pen && other) line(brush, place, x, row(other), colour("solver"), {width: 3.2});
   if (!pen) line(brush, place, x, row(own), colour("surrogate"), {dash: other ? [7, 4] : []});
-  legend(brush, width, [["initial", colour("initial"), [2, 3]], ["solver", colour("solver"), []], ["surrogate", colour("surrogate"), [7, 4]]]);
+  legend(brush, width, [["initial", colour("initial"), [2, 3]], ["reference", colour("solver"), []], ["surrogate", colour("surrogate"), [7, 4]]]);
 
   const below = prepare(find("difference"));
   const room = 1.1 * Math.max(reach, 1e-6);
-  const flat = frame(below.brush, below.width, below.height, model.domain[0], [-room, room], "surrogate − solver");
+  const flat = frame(below.brush, below.width, below.height, model.domain[0], [-room, room], "surrogate − reference");
   if (difference && !pen) line(below.brush, flat, x, row(difference), colour("error"));
 }
 
@@ -468,8 +468,18 @@ function clear() {
   shown = {};
   for (const canvas of document.querySelectorAll("canvas")) prepare(canvas);
   for (const id of ["surrogate-ms", "solver-ms", "nrmse", "nrmse-now"]) find(id).textContent = "–";
+  find("reference").textContent = "";
   for (const id of ["warnings", "error", "time-value", "slice-value"]) find(id).replaceChildren();
   find("solve").disabled = true;
+}
+
+// What the surrogate is judged by, and how far that and the solver on the same points are off themselves.
+function spellReference(solver, which) {
+  const {mean, raw, solver: coarse, reference: own} = solver.nrmse;
+  const floored = raw[which] > 1.01 * mean[which] ? ` Without the floor for faded fields: ${per(raw[which])}.` : "";
+  if (coarse.length === 0) return `Judged by ${solver.reference}, whose own error is not known.${floored}`;
+  const error = own[which] === 0 ? "" : `, itself off by about ${per(own[which])} at most`;
+  return `Judged by ${solver.reference}${error}. The solver on the same points: ${per(coarse[which])}.${floored}`;
 }
 
 function draw() {
@@ -483,6 +493,7 @@ function draw() {
   find("solver-ms").textContent = solver ? duration(solver.ms) : shown.solving ? "…" : "–";
   find("solve").disabled = Boolean(solver) || shown.solving;
   find("nrmse").textContent = per(solver?.nrmse.mean[which]);
+  find("reference").textContent = solver ? spellReference(solver, which) : "";
   find("nrmse-now").textContent = per(solver?.nrmse.by_time[index][which]);
   find("warnings").replaceChildren(...[...surrogate.warnings, ...(solver?.warnings ?? [])].map(text => {
     const item = document.createElement("li");
