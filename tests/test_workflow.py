@@ -160,7 +160,7 @@ def test_data_with_many_frames_are_learnt_in_windows_with_patches_that_fit(sides
 def test_fields_of_short_waves_have_small_patches(periodic):
     x = torch.arange(64) / 64
     phases = torch.rand(4, 8, 1)
-    for waves, expected in ((5, (4,)), (7, (2,)), (15, ())):
+    for waves, expected in ((2, (4,)), (7, (2,)), (15, ())):
         u = torch.sin(2 * torch.pi * (waves * x + phases)).unsqueeze(-1)
         assert fitting_patches(from_arrays(u, periodic=periodic)) == expected
     sideways = torch.sin(2 * torch.pi * (7 * x + phases))[:, :, None, :, None].expand(4, 8, 64, 64, 1)
