@@ -35,6 +35,7 @@ from vcnef.surrogate import folder as folders
 from vcnef.surrogate.adaptive import Place, Steps, check_tolerance, compose_adaptively, relative_distance
 from vcnef.surrogate.composition import check_reach, compose
 from vcnef.surrogate.conditions import choose_start, read_conditions
+from vcnef.surrogate.description import check_options, check_provenance, check_scaling
 from vcnef.surrogate.doubts import about_times, doubts
 from vcnef.surrogate.export import choose_points, export
 from vcnef.surrogate.foreign import about_clock, about_labels
@@ -443,8 +444,13 @@ class Surrogate:
     def _from_description(cls, record: Mapping[str, Any]) -> Surrogate:
         problem = Problem.from_dict(record["problem"])
         name, saved = record["model"]["name"], record["model"]["options"]
+        check_options(saved)
         options = {key: _tuples(value) for key, value in saved.items()}
-        scaling = Scaling.from_dict(record["scaling"])
+        # Of a network without memory, too, the scales are numbers that can be looked at.
+        with torch.device("cpu"):
+            scaling = Scaling.from_dict(record["scaling"])
+        check_scaling(scaling, problem)
+        check_provenance(record["provenance"], problem)
         model = _network(name, problem, scaling, options).eval()
         return cls(model, name, options, problem, scaling, dict(record["provenance"]))
 
