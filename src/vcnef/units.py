@@ -79,8 +79,8 @@ def units_of_channels(attributes: Mapping[str, Any], channels: Sequence[str]) ->
         noted = noted * len(channels)
     if noted and len(noted) != len(channels):
         raise ValueError(
-            f"has the units {', '.join(noted)} for the {len(channels)} channels {', '.join(channels)}. Note one for "
-            "each, or one for all"
+            f"the units are {', '.join(noted)}, for the {len(channels)} channels {', '.join(channels)}; expected one "
+            "for each, or one for all."
         )
     return {name: unit for name, unit in zip(channels, noted, strict=False) if unit}
 

@@ -264,11 +264,11 @@ def describe_fields(
     said = "periodic" in known
     layout = spell_layout(usual_layout(len(u.shape) - 3)) if settled else None
     labels = {"t": t, "x": x, "channels": channels, "name": name_own(path.stem), "layout": layout}
-    sample = np.asarray(look(u, np.array([0])), dtype=np.float32)
-    first = from_arrays(sample, **labels, periodic=known.get("periodic", False))
     if u.dtype.itemsize > 4:
         seen = u.u if isinstance(u, HeldFields) else look(u, some_rows(u.shape[0], bytes_each(u)))
-        check_digits(seen, first.problem.channels)
+        check_digits(seen, usual_names(u.shape[-1]) if channels is None else [str(name) for name in channels])
+    sample = np.asarray(look(u, np.array([0])), dtype=np.float32)
+    first = from_arrays(sample, **labels, periodic=known.get("periodic", False))
     names, table = make_params(params, *u.shape[:2])
     sides = settle(known.get("periodic", True), first.problem.ndim)
     changing = varying_among(params, u.shape[1])
