@@ -12,6 +12,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
+from threading import Lock
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -65,7 +66,7 @@ class ExplorerServer(ThreadingHTTPServer):
     def __init__(
         self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765, allow: Sequence[str] = ()
     ) -> None:
-        self.workbench, self.answering = workbench, Answering()
+        self.workbench, self.answering, self.exporting = workbench, Answering(), Lock()
         address = host.lower().strip("[]")
         self.hosts = LOCAL | {name.lower().strip("[]") for name in (address, *allow)} - EVERYWHERE
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -216,7 +217,10 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted not in FORMATS:
             raise ValueError(f"There is no format {wanted!r}. {suggestion(wanted, FORMATS)}")
         kind, write = FORMATS[wanted]
-        return 200, kind, write(self.server.workbench.problem(ask), *self.server.workbench.shown(ask))
+        shown = self.server.workbench.shown(ask)
+        # To write half a million rows is work too: one file at a time.
+        with self.server.exporting:
+            return 200, kind, write(self.server.workbench.problem(ask), *shown)
 
 
 class _RefusedError(Exception):
