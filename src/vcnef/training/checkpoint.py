@@ -113,6 +113,16 @@ class RunFolder:
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = hold(self.path / LOCK)
+            if not resume:
+                self._check_still_unused()
+
+    def _check_still_unused(self) -> None:
+        """Another process may have trained here since the folder was looked at, and have ended."""
+        try:
+            check_unused(self.path)
+        except FileExistsError:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> RunFolder:
         return self
