@@ -140,7 +140,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         weights = safetensors.load_file(path)
         with safe_open(path, framework="pt") as file:
             noted = (file.metadata() or {}).get(CHECKSUM)
-    except (SafetensorError, ValueError) as error:
+    except (SafetensorError, ValueError, KeyError) as error:
         raise ValueError(f"{path} is damaged ({error}). Copy or train it again.") from None
     # Files of earlier versions have no checksum.
     if noted is not None and noted != checksum_of_weights(weights):
