@@ -149,6 +149,16 @@ def units_beside(t: Any, x: Any, params: Any) -> dict[str, str]:
     return {name: unit for name, unit in noted.items() if unit}
 
 
+def units_of_records(params: Any, params_t: Any) -> dict[str, str]:
+    """The units of the times at which parameters are recorded, by the names of the records."""
+    noted = {"params_t": noted_unit(getattr(params_t, "attrs", None) or {})}
+    for name, each in (params if isinstance(params, Mapping) else {}).items():
+        for time in (TIME, "time"):
+            if hasattr(each, "dims") and time in each.coords:
+                noted[name] = noted_unit(each[time].attrs)
+    return {name: unit for name, unit in noted.items() if unit}
+
+
 def _unit_beside(name: str, array: Any) -> str | None:
     """The unit of a labelled array, which its own coordinate may note in its place."""
     unit = noted_unit(getattr(array, "attrs", None) or {})

@@ -34,7 +34,7 @@ def doubts(
     yield from about_fields(question.u0, scaling.fields, provenance.get("field_ranges", {}))
     yield from about_points(question.grid, problem, provenance.get("grid"))
     yield from _about_means(question, provenance.get("conserved", {}).get("channels", ()))
-    yield from _about_resolution(question, provenance.get("resolution"), model)
+    yield from about_resolution(question.grid.shape[:-1], provenance.get("resolution"), model)
 
 
 def about_params(params: Float[Tensor, "*b p"], problem: Problem) -> dict[str, str]:
@@ -109,8 +109,9 @@ def _about_means(question: Question, conserved: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _about_resolution(question: Question, trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
-    sides = tuple(question.grid.shape[:-1])
+def about_resolution(points: Sequence[int], trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
+    """Far fewer points than in training, or a spacing that a model does not know."""
+    sides = tuple(points)
     if not trained or len(trained) != len(sides):
         return
     coarser = [side0 / side for side, side0 in zip(sides, trained, strict=True)]

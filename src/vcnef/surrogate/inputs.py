@@ -14,7 +14,16 @@ from torch import Tensor
 from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
 from vcnef.data.layout import OF_STATES, Letters, arrange, orders, read_layout, spell_layout
 from vcnef.data.precision import check_not_lost
-from vcnef.labels import POINT, params_of, points_of, states_of, units_beside, units_of_states
+from vcnef.labels import (
+    POINT,
+    TIME,
+    params_of,
+    points_of,
+    states_of,
+    units_beside,
+    units_of_records,
+    units_of_states,
+)
 from vcnef.problem import SPACE, Problem
 from vcnef.spelling import spell_value
 from vcnef.suggest import suggestion
@@ -74,6 +83,8 @@ def read_question(
     """
     trained, given = provenance or {}, by_name(params)
     check_units(_units(problem, u0, t, given, x), problem.units, "the question", f"this surrogate of {problem.name}")
+    for name, unit in units_of_records(given, params_t).items():
+        check_units({TIME: unit}, problem.units, f"the times of {name}", f"this surrogate of {problem.name}")
     labelled = hasattr(u0, "dims")
     if labelled:
         if layout is not None:

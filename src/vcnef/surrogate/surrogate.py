@@ -36,7 +36,7 @@ from vcnef.surrogate.adaptive import Place, Steps, check_tolerance, compose_adap
 from vcnef.surrogate.composition import check_reach, compose
 from vcnef.surrogate.conditions import choose_start, read_conditions
 from vcnef.surrogate.description import check_options, check_provenance, check_scaling
-from vcnef.surrogate.doubts import about_times, doubts
+from vcnef.surrogate.doubts import about_points, about_resolution, about_times, doubts
 from vcnef.surrogate.export import choose_points, export
 from vcnef.surrogate.foreign import about_clock, about_labels
 from vcnef.surrogate.gradients import check_times, warn_of_cut_gradients
@@ -372,8 +372,9 @@ class Surrogate:
         said = self.check(question)
         if hasattr(u0, "dims"):
             said += about_labels(u0, self.problem)
-            # A model that knows the clock takes the label for its start.
-            said += about_clock(u0, question.t) if self.scaling.explicit_time is None else ()
+            # Models that know the clock take the label for their start, and frames of a history have labels anyway.
+            labels_mean_more = self.scaling.explicit_time is not None or self.history > 1
+            said += () if labels_mean_more else about_clock(u0, question.t)
         for doubt in said:
             warnings.warn(doubt, UserWarning, stacklevel=2)
         states, grid, times, table = question.tensors(self.device, self.dtype)
@@ -424,7 +425,12 @@ class Surrogate:
         the points of training, or any points `x`, as `predict` takes them. Its answers are compared with the
         surrogate's before it is written; ‖difference‖ / ‖answer‖ is returned.
         """
-        return export(self, Path(path), choose_points(self, resolution, x), self._describe())
+        grid = choose_points(self, resolution, x)
+        places = about_points(grid, self.problem, self.provenance.get("grid"))
+        sides = about_resolution(grid.shape[:-1], self.provenance.get("resolution"), plain(self.model))
+        for doubt in (*places, *sides):
+            warnings.warn(doubt, UserWarning, stacklevel=2)
+        return export(self, Path(path), grid, self._describe())
 
     @classmethod
     def load(cls, folder: str | Path) -> Surrogate:
