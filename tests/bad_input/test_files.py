@@ -37,7 +37,7 @@ PLAIN = {
     "time backwards": ({"t": T[::-1]}, ("refused",) * 3, "t is not increasing"),
     "points backwards": ({"x": X[::-1]}, ("refused",) * 3, "that is not increasing"),
     "points in kilometres": ({"x": X / 1000}, ("right", "warned", "noted"), "trained on 0 to 1|that of training was"),
-    "time in milliseconds": ({"t": 1000 * T}, ("right", "right", "noted"), "4 of the 6 frames lie beyond the horizon"),
+    "time in another unit": ({"t": 30 * T}, ("right", "right", "noted"), "judged at t = 6, beyond the horizon 1 of"),
     "sides that end": ({"periodic": 0}, ("right", "warned", "noted"), "periodicity of these .* is along no axis"),
     "sides in words": ({"periodic": "no"}, ("refused",) * 3, "The note 'periodic' is 'no'; expected 1 or 0"),
     "sides counted": ({"periodic": 2}, ("refused",) * 3, "The note 'periodic' is 2; expected 1 or 0"),

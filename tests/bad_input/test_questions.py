@@ -78,7 +78,7 @@ TIMES = {
     "a table": (lambda w: ask(w, t=[[0.5]]), "refused", "expected one or more finite times"),
     "tiny": (lambda w: ask(w, t=[1e-300]), "refused", "t is up to 1e-300; single precision"),
     "not in order": (lambda w: ask(w, t=[0.5, 0.1]), "right", ""),
-    "in milliseconds": (lambda w: ask(w, t=[500.0]), "warned", "t goes to 500; the surrogate was trained to 1"),
+    "in another unit": (lambda w: ask(w, t=[50.0]), "warned", "t goes to 50; the surrogate was trained to 1"),
     "endless": (lambda w: ask(w, t=[1e30]), "refused", "1e[+]30 windows of 1; expected at most 100000. Check the unit"),
     "endless, in adaptive windows": (lambda w: ask(w, t=[1e9], tolerance=0.1), "refused", "expected at most 100000"),
     "endless, in steps": (

@@ -66,7 +66,7 @@ JUDGED = {
     ),
     "fields elsewhere": (lambda w, d: judge(w, replace(d, u=5 * d.u)), "warned", "check the units of u0"),
     "fields of NaN": (lambda w, d: judge(w, replace(d, u=d.u * np.nan)), "refused", "non-finite values"),
-    "times in milliseconds": (lambda w, d: judge(w, replace(d, t=1000 * d.t)), "warned", "lie beyond the horizon 1"),
+    "times in another unit": (lambda w, d: judge(w, replace(d, t=30 * d.t)), "warned", "judged at t = 6, beyond the"),
     "twice as long": (lambda w, d: judge(w, replace(d, t=2 * d.t)), "warned", "3 of the 6 frames lie beyond"),
     "33 points": (lambda w, d: judge(w, finer(w, 33)), "warned", "Trained on 32 points, but judged on the 33"),
     "two dimensions": (lambda w, d: judge(w, from_arrays(w.flat.u)), "refused", "The model expects the channels"),
