@@ -48,17 +48,17 @@ def check_digits(u: Any, channels: Sequence[str]) -> None:
             )
 
 
-def check_not_lost(largest: int | float, what: str) -> None:
+def check_not_lost(largest: Any, what: str) -> None:
     """Refuse values all of which single precision would make zero or leave few digits of, and those beyond its end."""
     if 0 < largest < SMALLEST:
         raise LostDigitsError(
-            f"{what} is up to {largest:.3g}; single precision, in which it is kept, has no digits below "
+            f"{what} is up to {float(largest):.3g}; single precision, in which it is kept, has no digits below "
             f"{SMALLEST:.3g}. Give it in other units."
         )
     if LARGEST < largest < inf:
         raise LostDigitsError(
-            f"{what} is up to {largest:.3g}; single precision, in which it is kept, ends at {LARGEST:.3g}. Give it in "
-            "other units."
+            f"{what} is up to {float(largest):.3g}; single precision, in which it is kept, ends at {LARGEST:.3g}. "
+            "Give it in other units."
         )
 
 
