@@ -44,7 +44,7 @@ FIELDS = {
     "tiny beyond double precision": (
         lambda w: take(w, change=lambda u: u.astype("longdouble") * np.longdouble("1e-4000")), "refused", "single prec"
     ),
-    "tiny tensors": (lambda w: take(w, 1e-46 * torch.ones(12, 6, 32, 2).double()), "refused", "u is up to 1e-46; single"),
+    "tiny tensors": (lambda w: take(w, 1e-46 * torch.ones(12, 6, 32, 2).double()), "refused", "up to 1e-46; single"),
     "beyond all numbers": (lambda w: take(w, change=lambda u: 1e200 * u), "refused", "ends at 3.4e.38"),
     "far from zero": (lambda w: take(w, change=lambda u: 1e-9 * u + 1e6), "refused", "rounds away more than a"),
     "NaN": (lambda w: take(w, change=lambda u: np.where(u > 3, np.nan, u)), "refused", "u has NaN or infinity in"),
