@@ -1,14 +1,17 @@
 """Questions and requests to the explorer that are none: each is answered with a status and one sentence."""
 
+import contextlib
 import http.client
 import json
 import socket
+import time
 from threading import Thread
 
 import pytest
 
 from vcnef.explorer import ExplorerServer, Workbench
 
+RIGHT = {"params": {"a": 1.0, "b": 0.1}, "times": 3, "points": 32}
 KINDS = {"Content-Type": "application/json"}
 
 
@@ -141,6 +144,27 @@ def test_requests_that_no_library_makes(port, name):
     assert json.loads(reply.partition(b"\r\n\r\n")[2])["error"]
 
 
+def test_connections_without_end_are_closed(world, monkeypatch):
+    """Those beyond the limit; when one ends, there is room again."""
+    monkeypatch.setattr("vcnef.explorer.server.MOST_CONNECTIONS", 2)
+    with ExplorerServer(Workbench({"hq": world.model}), port=0) as server:
+        Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        address = ("127.0.0.1", server.server_address[1])
+        idle = [socket.create_connection(address, timeout=10) for _ in range(2)]
+        with socket.create_connection(address, timeout=10) as third:
+            assert third.recv(1) == b""
+        idle[0].close()
+        for _ in range(100):
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                assert post(address[1], RIGHT)[0] == 200
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("there is no room again")
+        idle[1].close()
+        server.shutdown()
+
+
 def test_what_is_right_is_answered_after_all(port):
-    status, answer = post(port, {"params": {"a": 1.0, "b": 0.1}, "times": 3, "points": 32})
+    status, answer = post(port, RIGHT)
     assert (status, answer["shape"]) == (200, [3, 32, 2])

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,6 +50,8 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 """Addresses that stand for all of a machine, and are no name of it."""
 BODY_LIMIT = 2**20
+MOST_CONNECTIONS = 512
+"""At once; a browser keeps some for each page."""
 JSON = "application/json"
 
 
@@ -67,6 +69,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765, allow: Sequence[str] = ()
     ) -> None:
         self.workbench, self.answering, self.exporting = workbench, Answering(), Lock()
+        self._room = BoundedSemaphore(MOST_CONNECTIONS)
         address = host.lower().strip("[]")
         self.hosts = LOCAL | {name.lower().strip("[]") for name in (address, *allow)} - EVERYWHERE
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -82,6 +85,19 @@ class ExplorerServer(ThreadingHTTPServer):
         # Not HTTPServer's, which asks the network for this machine's name.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Each connection has a thread; of more than enough the rest are closed at once."""
+        if not self._room.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A page that was closed is no failure of the server."""
