@@ -13,7 +13,13 @@ from torch import Tensor
 
 def as_sides(resolution: SupportsIndex | Sequence[int], ndim: int) -> tuple[int, ...]:
     """The number of points along each axis; a single one, NumPy's too, is that of all."""
-    return (index(resolution),) * ndim if isinstance(resolution, SupportsIndex) else tuple(resolution)
+    several = not isinstance(resolution, SupportsIndex)
+    try:
+        return tuple(map(index, resolution)) if several else (index(resolution),) * ndim
+    except TypeError:
+        raise ValueError(
+            f"Resolution {resolution!r:.40} is no count of points; give 64, or one for each axis."
+        ) from None
 
 
 def spell_sides(sides: Sequence[int]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vcnef.problem import SPACE, Problem
+from vcnef.units import noted_unit, units_of_channels
 
 SAMPLE, TIME, CHANNEL = "sample", "t", "channel"
 POINT = "point"
@@ -120,22 +121,46 @@ def join(fields: Mapping[Any, Any]) -> Any:
 
 def units_of(labelled: Any, channels: Sequence[str], parameters: Iterable[str]) -> dict[str, str]:
     """The units that labelled data note, by the names of channels, parameters and coordinates."""
-    # Dimensions alone have synonyms: c may be the speed of waves.
-    synonyms = {name: SYNONYMS[name] for name in labelled.dims if name in SYNONYMS}
-    noted = {synonyms.get(name, str(name)): each.attrs.get("units") for name, each in labelled.coords.items()}
+    synonyms = synonyms_of(labelled)
+    noted = {synonyms.get(name, str(name)): noted_unit(each.attrs) for name, each in labelled.coords.items()}
     if hasattr(labelled, "data_vars"):
-        noted |= {str(name): each.attrs.get("units") for name, each in labelled.data_vars.items()}
-    elif "units" in labelled.coords and labelled["units"].size == len(channels):
+        noted |= {str(name): noted_unit(each.attrs) for name, each in labelled.data_vars.items()}
+        whole = [each for each in labelled.data_vars.values() if CHANNEL in each.rename(synonyms_of(each)).dims]
+    else:
+        whole = [labelled]
+    if "units" in labelled.coords and labelled["units"].size == len(channels):
         noted |= dict(zip(channels, np.atleast_1d(labelled["units"].values), strict=True))
-    elif len(channels) == 1:
-        noted[channels[0]] = labelled.attrs.get("units")
+    for each in whole:
+        noted |= units_of_channels(each.attrs, channels)
     known = (*channels, *parameters, TIME, *SPACE)
     return {name: str(unit) for name, unit in noted.items() if unit and name in known}
+
+
+def synonyms_of(labelled: Any) -> dict[Any, str]:
+    """Our names of its dimensions, by other ones; of dimensions alone, for c may be the speed of waves."""
+    return {name: SYNONYMS[name] for name in labelled.dims if name in SYNONYMS}
 
 
 def units_beside(t: Any, x: Any, params: Any) -> dict[str, str]:
     """The units of times, points and parameters that are given as labelled arrays themselves."""
     lines = x if isinstance(x, list | tuple) else [x]
     arrays = {**dict(zip(SPACE, lines, strict=False)), **(params if isinstance(params, Mapping) else {}), TIME: t}
-    noted = {name: (getattr(each, "attrs", None) or {}).get("units") for name, each in arrays.items()}
-    return {name: str(unit) for name, unit in noted.items() if unit}
+    noted = {name: _unit_beside(name, each) for name, each in arrays.items()}
+    return {name: unit for name, unit in noted.items() if unit}
+
+
+def units_of_records(params: Any, params_t: Any) -> dict[str, str]:
+    """The units of the times at which parameters are recorded, by the names of the records."""
+    noted = {"params_t": noted_unit(getattr(params_t, "attrs", None) or {})}
+    for name, each in (params if isinstance(params, Mapping) else {}).items():
+        for time in (TIME, "time"):
+            if hasattr(each, "dims") and time in each.coords:
+                noted[name] = noted_unit(each[time].attrs)
+    return {name: unit for name, unit in noted.items() if unit}
+
+
+def _unit_beside(name: str, array: Any) -> str | None:
+    """The unit of a labelled array, which its own coordinate may note in its place."""
+    unit = noted_unit(getattr(array, "attrs", None) or {})
+    own = getattr(array, "coords", {})
+    return noted_unit(own[name].attrs) if unit is None and hasattr(array, "dims") and name in own else unit

@@ -39,6 +39,7 @@ class Problem:
     """Parameters whose values change with time within a trajectory."""
 
     def __post_init__(self) -> None:
+        _check_words(self)
         if not self.channels:
             raise ValueError(f"Problem {self.name!r} has no channels. Name at least one field, e.g. channels=('u',).")
         names = self.channels + self.parameters
@@ -96,13 +97,49 @@ class Problem:
         if unknown := set(description) - known:
             raise ValueError(f"A problem has no field {sorted(unknown)}; expected some of {sorted(known)}.")
         values = dict(description)
-        values["channels"] = tuple(values["channels"])
-        values["parameters"] = tuple(values.get("parameters", ()))
-        values["varying"] = tuple(values.get("varying", ()))
-        values["domain"] = tuple((float(low), float(high)) for low, high in values["domain"])
+        for name in ("channels", "parameters", "varying"):
+            values[name] = _names(values[name] if name == "channels" else values.get(name, ()), name)
+        values["domain"] = tuple(_ends(axis, "domain") for axis in values["domain"])
         values["periodic"] = settle(values.get("periodic", True), len(values["domain"]))
-        values["ranges"] = {name: (float(low), float(high)) for name, (low, high) in values.get("ranges", {}).items()}
+        values["ranges"] = {name: _ends(pair, f"range of {name}") for name, pair in values.get("ranges", {}).items()}
         return cls(**values)
+
+
+def _check_words(problem: Problem) -> None:
+    """Refuse names and units that are no texts, as a damaged or foreign note has them."""
+    if not isinstance(problem.name, str):
+        raise ValueError(f"The name of a problem is {problem.name!r:.40}; expected a text. Write its name in quotes.")
+    if not isinstance(problem.units, Mapping):
+        raise ValueError(
+            f"The units of problem {problem.name!r} are {problem.units!r:.40}; expected a text by the name of each "
+            "field, as {'u': 'm/s'}."
+        )
+    for what, texts in (("channel", problem.channels), ("parameter", problem.parameters)):
+        for text in texts:
+            if not isinstance(text, str) or not text:
+                raise ValueError(f"Problem {problem.name!r} has the {what} {text!r:.40}; expected a name, as 'u'.")
+    for name, unit in problem.units.items():
+        if not isinstance(unit, str):
+            raise ValueError(
+                f"The unit of {name} in problem {problem.name!r} is {unit!r:.40}; expected a text, as 'm/s'. "
+                "Leave it out where it is not known."
+            )
+
+
+def _names(given: Any, what: str) -> tuple[str, ...]:
+    """The names in a list; the letters of one text are none."""
+    if not isinstance(given, list | tuple):
+        raise ValueError(f"The {what} of a problem are {given!r:.40}; expected a list of names, as ['u'].")
+    return tuple(given)
+
+
+def _ends(given: Any, what: str) -> tuple[float, float]:
+    """The two ends of an interval."""
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        raise ValueError(f"The {what} of a problem has {given!r:.40}; expected two numbers, as [0, 1].") from None
+    return low, high
 
 
 def within(values: Any, low: int | float, high: int | float) -> Any:

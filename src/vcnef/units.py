@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import isclose
+from typing import Any
+
+import numpy as np
 
 from vcnef.periodicity import SPACE
 
@@ -19,6 +22,8 @@ WORDS = {
     "meter": "m", "meters": "m", "kelvin": "K", "pascal": "Pa", "millisecond": "ms", "milliseconds": "ms",
     "kilometre": "km", "kilometres": "km", "kilometer": "km", "kilometers": "km",
 }  # fmt: skip
+UNIT_KEYS = ("units", "unit")
+"""Attributes that hold them, in capitals or not."""
 WITHOUT = ("", "1", "-", "none", "dimensionless")
 """How a number without a unit is noted."""
 SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹μ·⋅.", "-0123456789µ***")
@@ -39,6 +44,45 @@ def check_units(got: Mapping[str, str], expected: Mapping[str, str], whose_got: 
         raise ValueError(
             f"{name} is in {here!r} in {whose_got} and in {there!r} in {whose_expected}. {advice(here, there)}"
         )
+
+
+def noted_unit(attributes: Mapping[str, Any]) -> str | None:
+    """Return the unit that the attributes of an array note; None where they note none.
+
+    >>> noted_unit({"Unit": b"km"})
+    'km'
+    """
+    noted = noted_units(attributes)
+    return ", ".join(noted) if noted else None
+
+
+def noted_units(attributes: Mapping[str, Any]) -> list[str]:
+    """Return all units that the attributes of an array note: one, or one for each of its channels."""
+    for key in attributes:
+        if str(key).lower() not in UNIT_KEYS:
+            continue
+        found = attributes[key]
+        each = np.ravel(found).tolist() if isinstance(found, np.ndarray | list | tuple) else [found]
+        texts = [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in each]
+        return [] if texts == [""] else texts
+    return []
+
+
+def units_of_channels(attributes: Mapping[str, Any], channels: Sequence[str]) -> dict[str, str]:
+    """Return the units that the attributes of one array note of its channels: one for all, or one for each.
+
+    >>> units_of_channels({"units": ["m", "m/s"]}, ("h", "v"))
+    {'h': 'm', 'v': 'm/s'}
+    """
+    noted = noted_units(attributes)
+    if len(noted) == 1:
+        noted = noted * len(channels)
+    if noted and len(noted) != len(channels):
+        raise ValueError(
+            f"the units are {', '.join(noted)}, for the {len(channels)} channels {', '.join(channels)}; expected one "
+            "for each, or one for all."
+        )
+    return {name: unit for name, unit in zip(channels, noted, strict=False) if unit}
 
 
 def differing(got: Mapping[str, str], expected: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:

@@ -116,7 +116,16 @@ def fit(
     config = config.override(overrides, beside=own)
     _check_objective(objective, config, overrides)
     sets = {name: each if each is None else _view(each, config) for name, each in sets.items()}
-    folder = Path(out) if out else Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
+    if isinstance(devices, int) and devices > 1 and not {"RANK", "LOCAL_RANK", "SLURM_PROCID"} & {*os.environ}:
+        warnings.warn(
+            f"devices is {devices}: each further process runs this script from its first line up to this call, and "
+            "goes on after it. Put what must happen once under `if 'LOCAL_RANK' not in os.environ`, or train by "
+            "`vcnef train` or torchrun.",
+            UserWarning,
+            stacklevel=2,
+        )
+    usual = Path("runs") / f"{trajectories.problem.name}-{config.model.name}"
+    folder = check_path(out or usual, "The folder of the run")
     return train(
         config, _view(trajectories, config), **sets, out=folder, objective=objective, resume=resume, devices=devices,
         nodes=nodes, preset=str(chosen), quiet=quiet, on_progress=on_progress,

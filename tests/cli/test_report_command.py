@@ -113,6 +113,9 @@ def test_a_run_that_does_not_fit_the_data_is_named_before_any_is_judged(vcnef, p
     description = json.loads(config.read_text())
     del description["checksum"]
     description["problem"] |= {key: value, "ranges": {}}
+    if key == "channels":
+        description["scaling"]["fields"]["channels"] = value
+        del description["provenance"]["field_ranges"]
     config.write_text(json.dumps(description))
     code, _, err = vcnef("report", "runs/a", "runs/b", "--data", "burgers.hdf5", "--device", "cpu")
     assert code == 2

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 import vcnef
 from vcnef.data import from_arrays
@@ -75,7 +76,7 @@ def test_whoever_says_it_is_believed():
     labelled = from_arrays(heat("insulated"), periodic=False).to_xarray()
     from_arrays(labelled)
     with pytest.warns(UserWarning, match="values jump"):
-        from_arrays(labelled.drop_attrs())
+        from_arrays(xr.Dataset(labelled.data_vars, labelled.coords))
 
 
 def test_ends_that_are_held_at_one_value_are_no_points_that_are_there_twice():

@@ -17,6 +17,7 @@ from vcnef.grid import axes, is_scattered
 from vcnef.plots import cells
 from vcnef.spelling import spell_values
 from vcnef.surrogate.points import UNIFORM, arrangement
+from vcnef.whole import naming
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,8 @@ def draw(surrogate: Any, found: Evaluation, data: Any, folder: Path) -> list[Pat
     for name, figure in [*curves(found), *pictures(surrogate, found, judged)]:
         # A channel may be a quotient, as u/U, and no folder.
         paths.append(folder / f"{name.replace('/', '-')}.png")
-        figure.savefig(paths[-1])
+        with naming(paths[-1]):
+            figure.savefig(paths[-1])
     return paths
 
 

@@ -7,18 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import h5py
 import numpy as np
 
 from vcnef.checks import check_file
-from vcnef.data import Trajectories
-from vcnef.data import open as open_data
+from vcnef.cli._beside import check_frames, check_noted_units, doubt_arrays, doubt_trajectories
 from vcnef.data.archives import reading_npz
-from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of
+from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of, texts_of
+from vcnef.data.hdf5 import units_in
 from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import arrange, read_layout, spell_layout, usual_layout
+from vcnef.data.notes import NOTE, read_note
+from vcnef.data.opening import describe
+from vcnef.data.views import View
 from vcnef.labels import params_of, units_of_states
 from vcnef.problem import SPACE, Problem
-from vcnef.units import check_units
 
 STATE_KEYS = ("u0", "u")
 """Names under which a file may hold the states as one array."""
@@ -79,7 +82,7 @@ def _read_npz(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
         if "u" in arrays and "problem" in arrays:
             _refuse_layout(wanted.layout)
             return _read_trajectories(path, problem, wanted)
-        return _from_arrays(arrays, problem, wanted)
+        return _from_arrays(path, arrays, problem, wanted)
 
 
 def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
@@ -88,9 +91,14 @@ def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
         if not trajectories:
             # Datasets are not read here: of trajectories only the first frame is.
             arrays = {name: each for name, each in file.items() if hasattr(each, "shape")}
-            told_by_file = (*problem.parameters, "channels", *SPACE, "t")
-            noted = {name: np.asarray(file.attrs[name]) for name in told_by_file if name in file.attrs}
-            return _from_arrays(arrays | noted, problem, wanted)
+            if twice := [name for name in file.attrs if name in arrays]:
+                raise ValueError(f"has {twice[0]!r} as a dataset and as an attribute. Keep one of them")
+            states = _from_arrays(path, arrays | _noted(file.attrs), problem, wanted)
+            named = {name: name for name in arrays}
+            whole = _key_of_states(arrays, problem)
+            units = units_in(file, named, whole or "", _channels(file, problem) if whole else ())
+            check_noted_units(path, units, problem, wanted.told)
+            return states
         _refuse_layout(wanted.layout)
     return _read_trajectories(path, problem, wanted)
 
@@ -99,8 +107,12 @@ def _read_netcdf(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with reading_netcdf(path) as dataset:
         _refuse_layout(wanted.layout)
         states = dataset.load()
-    noted = {name: unit for name, unit in units_of_states(problem, states).items() if name not in wanted.told}
-    check_units(noted, problem.units, f"the file {path}", f"the model of {problem.name}")
+        check_noted_units(path, units_of_states(problem, states), problem, wanted.told)
+        for name in ("t", "time"):
+            if name in states.coords and name in states.dims:
+                check_frames(states[name].values, states.sizes[name])
+        if NOTE in states.attrs:
+            read_note(states.attrs[NOTE])
     start = None
     for name in ("t", "time"):
         if name not in states.dims:
@@ -112,14 +124,13 @@ def _read_netcdf(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
 
 
 def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
-    # Of what is told any number will do here, so that the file need not say it; of its sides the model knows.
-    given = {"params": dict.fromkeys(wanted.told, 0.0), "periodic": all(problem.closes)}
-    stride = ONLY_THE_FIRST if wanted.frames == 1 else 1
-    data = open_data(path, time_stride=stride, stream=False, **given)
-    assert isinstance(data, Trajectories)  # with stream=False nothing stays in a file
-    _check_channels(path, data.problem.channels, problem)
-    noted = {name: unit for name, unit in data.problem.units.items() if name not in wanted.told}
-    check_units(noted, problem.units, f"the file {path}", f"the model of {problem.name}")
+    # Of what is told any number will do here, so that the file need not say it.
+    view = View(time_stride=ONLY_THE_FIRST if wanted.frames == 1 else 1)
+    stored = describe(path, view, dict.fromkeys(wanted.told, 0.0))
+    _check_channels(path, stored.problem.channels, problem)
+    check_noted_units(path, stored.problem.units, problem, wanted.told)
+    doubt_trajectories(stored, problem)
+    data = stored.load()
     names = data.problem.parameters
     stay = [name for name in problem.parameters if name in names and name not in data.problem.varying]
     table = data.params[:, 0] if data.problem.varying else data.params
@@ -131,17 +142,15 @@ def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialS
     return InitialStates(data.u[:, 0].numpy(), data.grid.numpy(), params, float(data.t[0]))
 
 
-def _from_arrays(arrays: Mapping[str, Any], problem: Problem, wanted: Wanted) -> InitialStates:
+def _from_arrays(path: Path, arrays: Mapping[str, Any], problem: Problem, wanted: Wanted) -> InitialStates:
     """Return states as one array, as the only array, or as one array for each channel."""
-    key = next((key for key in STATE_KEYS if key in arrays), None)
-    others = [name for name in arrays if name not in ("t", *SPACE, "channels", *problem.parameters)]
-    if key is None and len(others) == 1:
-        key = others[0]
+    key = _key_of_states(arrays, problem)
     x = points_in({name: np.asarray(arrays[name]) for name in SPACE if name in arrays})
     ndim = problem.ndim if x is None or isinstance(x, tuple) or np.ndim(x) == 1 else np.ndim(x) - 1
     start = None
     if key is not None:
         if "t" in arrays and _has_times(arrays[key], ndim, wanted, arrays):
+            check_frames(arrays["t"], np.size(arrays["t"]))
             start = float(np.ravel(arrays["t"])[: wanted.frames][-1])
         u0 = _in_order(_first_frames(arrays[key], ndim, wanted, arrays), arrays, problem)
     elif all(channel in arrays for channel in problem.channels):
@@ -150,7 +159,33 @@ def _from_arrays(arrays: Mapping[str, Any], problem: Problem, wanted: Wanted) ->
         expected = " or ".join(["u0", ", ".join(problem.channels)])
         raise ValueError(f"has neither {expected}; it holds {sorted(arrays)[:8]}")
     params = {name: np.asarray(arrays[name]) for name in problem.parameters if name in arrays}
+    states = problem.channels if key is None else (key,)
+    doubt_arrays(path, arrays, (*states, "t", *SPACE, "channels", *params), problem)
     return InitialStates(u0, x, params, start)
+
+
+def _key_of_states(arrays: Mapping[str, Any], problem: Problem) -> str | None:
+    """The name of the array that holds all channels, if there is one."""
+    key = next((key for key in STATE_KEYS if key in arrays), None)
+    others = [name for name in arrays if name not in ("t", *SPACE, "channels", "periodic", *problem.parameters)]
+    if key is None and len(others) == 1 and not {*problem.channels} <= {*arrays}:
+        key = others[0]
+    return key
+
+
+def _noted(attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Names, coordinates and numbers among the attributes of a file; other texts are remarks."""
+    noted = {name: np.asarray(value) for name, value in attributes.items() if not isinstance(value, h5py.Empty)}
+    told = ("channels", "periodic", *SPACE, "t")
+    return {name: value for name, value in noted.items() if name in told or value.dtype.kind in "fiu"}
+
+
+def _channels(file: Any, problem: Problem) -> tuple[str, ...]:
+    """The names of the channels that a file has in one array."""
+    for found in (file, file.attrs):
+        if "channels" in found:
+            return texts_of(np.asarray(found["channels"]))
+    return problem.channels
 
 
 def _has_times(array: Any, ndim: int, wanted: Wanted, arrays: Mapping[str, Any]) -> bool:
@@ -180,7 +215,7 @@ def _in_order(u0: np.ndarray, arrays: Mapping[str, Any], problem: Problem) -> np
     """Return the channels in the order of the model, where the file names them."""
     if "channels" not in arrays:
         return u0
-    names = [each.decode() if isinstance(each, bytes) else str(each) for each in np.ravel(arrays["channels"])]
+    names = texts_of(np.asarray(arrays["channels"]))
     if set(names) != set(problem.channels) or u0.shape[-1] != len(names):
         raise ValueError(
             f"has the channels {', '.join(names)}, and an array of shape {u0.shape}; the model of {problem.name} "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from vcnef.whole import draft
 
+FILES_OF_A_MODEL = ("config.json", "model.safetensors")
 FILES_OF_A_RUN = ("config.yaml", "log.jsonl", "state.pt", "model/config.json", "model/model.safetensors")
 
 
@@ -26,6 +27,8 @@ def check_place(path: Path, option: str) -> None:
 
 def _is_of_a_run(path: Path) -> bool:
     """Return whether a run or a model cannot do without this file."""
+    if path.name in FILES_OF_A_MODEL and all((path.parent / name).is_file() for name in FILES_OF_A_MODEL):
+        return True
     for name in FILES_OF_A_RUN:
         folder = path.parents[len(Path(name).parts) - 1]
         if path == folder / name and (folder / "model").is_dir():

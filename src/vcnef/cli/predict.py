@@ -65,7 +65,8 @@ def predict(
     check_writable(out, instants)
     check_apart(out, "--out", "prediction", input=[input_path])
     surrogate = load_surrogate(folder, device)
-    states = read_initial_states(input_path, surrogate.problem, given, layout, surrogate.history)
+    with plain_warnings():
+        states = read_initial_states(input_path, surrogate.problem, given, layout, surrogate.history)
     check_params(surrogate.problem, states.params)
     check_points(out, are_scattered(states.x, surrogate.problem.ndim))
     if start is None and surrogate.scaling.explicit_time is not None:

@@ -20,7 +20,7 @@ from vcnef.data.augment import Symmetry
 from vcnef.data.windows import Window
 from vcnef.presets import find_config
 from vcnef.training.recipe import Recipe
-from vcnef.whole import replacing
+from vcnef.whole import write_whole
 
 __all__ = ["Config", "DataSection", "ModelSection"]
 
@@ -103,11 +103,9 @@ class Config(ConfigSection):
 
     def save(self, path: str | Path) -> Path:
         """Write as YAML, whole or not at all."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as draft:
-            draft.write_text(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True), encoding="utf-8")
-        return path
+        text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
+        write_whole(Path(path), text.encode())
+        return Path(path)
 
     def queries(self, window: Window | None = None) -> Queries:
         """Return the frames of a step; those of windows, where the data have made some."""

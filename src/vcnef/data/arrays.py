@@ -17,6 +17,7 @@ from vcnef.data.precision import LostDigitsError, check_digits, check_not_lost, 
 from vcnef.data.seams import warn_of_seams
 from vcnef.data.trajectories import Trajectories
 from vcnef.grid import cell_centres
+from vcnef.pde import equation, is_known
 from vcnef.periodicity import SPACE, Periodic, settle
 from vcnef.problem import Problem
 
@@ -84,7 +85,23 @@ def from_arrays(
     attributes = {TIMES: ASSUMED} if t is None else {}
     data = Trajectories(fields, make_times(t, fields.shape[1]), grid.float(), columns, problem, attributes)
     warn_of_seams(data, said=periodic is not None)
+    if (doubt := _doubt_equation(problem)) is not None:
+        warnings.warn(doubt, UserWarning, stacklevel=2)
     return data
+
+
+def _doubt_equation(problem: Problem) -> str | None:
+    """Whether data bear the name of an equation that has other fields, in words."""
+    if not is_known(problem.name):
+        return None
+    known = equation(problem.name).problem
+    if (known.ndim, known.channels) == (problem.ndim, problem.channels):
+        return None
+    return (
+        f"The data are called {problem.name!r}, which is an equation in {known.ndim}D with the channels "
+        f"{', '.join(known.channels)}; they are {problem.ndim}D with {', '.join(problem.channels)}. Give another name, "
+        "or name the channels so."
+    )
 
 
 def advise_on_arrays(arrays: Mapping[Any, Any]) -> str:
@@ -129,7 +146,8 @@ def as_tensor(array: Any, name: str, dtype: torch.dtype = torch.float32) -> Tens
 def _check_kept(values: Any, name: str, dtype: torch.dtype) -> None:
     """Refuse numbers of double precision that single precision would make zero."""
     if dtype == torch.float32 and str(values.dtype).endswith(("float64", "float128")) and 0 not in values.shape:
-        check_not_lost(max(abs(float(values.min())), abs(float(values.max()))), name)
+        # In their own precision: what is longer may be zero in double precision already.
+        check_not_lost(max(abs(values.min()), abs(values.max())), name)
 
 
 def check_finite(u: Tensor, what: str) -> None:
@@ -161,7 +179,7 @@ def make_channels(channels: Sequence[str] | None, count: int, axes: int) -> tupl
                 f"is one of space, say so with {' or '.join(f'layout={way!r}' for way in ways)}; otherwise name them."
             )
         return usual_names(count)
-    if isinstance(channels, str) or len(channels) != count:
+    if isinstance(channels, str) or len(channels) != count or None in [*channels]:
         raise ValueError(f"channels are {channels!r}; expected {count} names, one for each channel of u.")
     return tuple(str(channel) for channel in channels)
 

@@ -22,6 +22,7 @@ from vcnef.data.arrays import (
     make_params,
     noted_periodic,
     one_or_each,
+    usual_names,
     varying_among,
 )
 from vcnef.data.fields import Fields, HeldFields, MappedFields, bytes_each, look, read_finite
@@ -67,6 +68,8 @@ def describe_npz(path: Path, view: View, params: Params, periodic: Any, layout: 
 
     `params [n p]` and `problem` are as `save` writes them.
     """
+    from vcnef.data.labelled import fit_to_points
+
     with speaking_of(path), reading_npz(path) as arrays:
         if "u" not in arrays:
             raise ValueError(f"has no array 'u'; it holds {sorted(arrays)[:8]}")
@@ -80,7 +83,9 @@ def describe_npz(path: Path, view: View, params: Params, periodic: Any, layout: 
         given = {**_named_params(arrays, problem, u.shape[:2]), **params}
         labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
         known = {name: getattr(problem, name) for name in ("name", "domain", "periodic", "units")}
-        known |= told(periodic)
+        grid, box = make_grid(labels["x"], u.shape[2:-1])
+        check_axes(problem, len(box))
+        known = fit_to_points(known, box, grid) | told(periodic)
         return describe_fields(path, view, HeldFields(u), **labels, channels=problem.channels, known=known)
 
 
@@ -110,16 +115,28 @@ def describe_named(
     periodic: Any,
     *,
     settled: bool,
+    units: Mapping[str, str] | None = None,
 ) -> Source:
     """Fields with arrays beside them, whose names say what they are."""
-    channels = np.atleast_1d(arrays["channels"]).tolist() if "channels" in arrays else None
+    channels = list(name_channels(arrays, u.shape[-1])) if "channels" in arrays else None
     known = told(periodic)
     if "periodic" in arrays and periodic is None:
         _, box = make_grid(points_in(arrays), u.shape[2:-1])
         known = {"periodic": noted_periodic(arrays["periodic"], len(box))}
     given = {**_named_params(arrays, None, tuple(u.shape[:2])), **params}
     labels = {"t": arrays.get("t"), "x": points_in(arrays), "params": given, "note": read_note(arrays.get(NOTE))}
+    known |= {"units": dict(units or {})}
     return describe_fields(path, view, u, **labels, channels=channels, known=known, settled=settled)
+
+
+def name_channels(arrays: Mapping[str, Any], count: int) -> tuple[str, ...]:
+    """The names of so many channels that lie beside them, or the usual ones."""
+    return texts_of(arrays["channels"]) if "channels" in arrays else usual_names(count)
+
+
+def texts_of(array: Any) -> tuple[str, ...]:
+    """The texts of an array, which files often hold as bytes."""
+    return tuple(each.decode() if isinstance(each, bytes) else str(each) for each in np.ravel(array).tolist())
 
 
 def layout_of(u: Any, layout: str | None, arrays: Mapping[str, Any]) -> Letters:
@@ -163,6 +180,8 @@ def speaking_of(path: Path) -> Iterator[None]:
         yield
     except ValueError as error:
         text = str(error).splitlines()[0].rstrip(".")
+        if text.startswith(str(path)):  # It has been said so inside.
+            raise ValueError(f"{text}.") from None
         raise ValueError(f"{path} {text if text.startswith('has ') else f'cannot be used: {text}'}.") from None
     except DAMAGE as error:
         reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
@@ -187,6 +206,15 @@ def _noted_problem(text: np.ndarray) -> Problem:
         ) from None
 
 
+def check_axes(problem: Problem, ndim: int) -> None:
+    """Refuse a description of data with other space axes."""
+    if problem.ndim != ndim:
+        raise ValueError(
+            f"has 'problem' with a domain of {problem.ndim} axes, but points along {ndim}. Both must come from one "
+            "`save`"
+        )
+
+
 def _named_params(arrays: Mapping[str, Any], problem: Problem | None, sizes: tuple[int, ...]) -> dict[str, np.ndarray]:
     """The columns of `params`, which `problem` names, and all arrays of one number for each sample or for all, or of
     one for each sample and frame, whose numbers are the `sizes`."""
@@ -194,7 +222,16 @@ def _named_params(arrays: Mapping[str, Any], problem: Problem | None, sizes: tup
     if "params" in arrays and problem is None:
         shape = arrays["params"].shape
         raise ValueError(f"has 'params' of shape {shape} without names; save each by its own, e.g. nu=params[:, 0]")
-    named = columns_of(arrays["params"], problem) if problem and problem.parameters else {}
+    named = {}
+    if problem is not None and ("params" in arrays or problem.parameters):
+        table = arrays["params"]
+        if table.ndim not in (2, 3) or table.shape[-1] != len(problem.parameters):
+            raise ValueError(
+                f"has 'params' of shape {table.shape}; expected a column for each of the {len(problem.parameters)} "
+                f"parameters, {', '.join(problem.parameters) or 'of which there are none'}. Both must come from one "
+                "`save`"
+            )
+        named = columns_of(table, problem)
     for name in [each for each in arrays if each not in ARRAYS]:
         values = arrays[name]
         varies = len(sizes) == 2 and values.shape == sizes
@@ -227,11 +264,11 @@ def describe_fields(
     said = "periodic" in known
     layout = spell_layout(usual_layout(len(u.shape) - 3)) if settled else None
     labels = {"t": t, "x": x, "channels": channels, "name": name_own(path.stem), "layout": layout}
-    sample = np.asarray(look(u, np.array([0])), dtype=np.float32)
-    first = from_arrays(sample, **labels, periodic=known.get("periodic", False))
     if u.dtype.itemsize > 4:
         seen = u.u if isinstance(u, HeldFields) else look(u, some_rows(u.shape[0], bytes_each(u)))
-        check_digits(seen, first.problem.channels)
+        check_digits(seen, usual_names(u.shape[-1]) if channels is None else [str(name) for name in channels])
+    sample = np.asarray(look(u, np.array([0])), dtype=np.float32)
+    first = from_arrays(sample, **labels, periodic=known.get("periodic", False))
     names, table = make_params(params, *u.shape[:2])
     sides = settle(known.get("periodic", True), first.problem.ndim)
     changing = varying_among(params, u.shape[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 
 from vcnef.data.inside import LeadsElsewhereError, open_hdf5
 from vcnef.data.precision import check_resolved
+from vcnef.units import noted_unit, units_of_channels
 
 ADVICE = "Write such data with vcnef.from_arrays(u, t=t, x=x, params=...).save(path)."
 
@@ -35,7 +36,8 @@ def reading(path: Path) -> Iterator[h5py.File]:
     except LeadsElsewhereError as error:
         raise ValueError(f"{path} {error}.") from None
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        text = str(error).rstrip(".")
+        raise ValueError(f"{path}{' ' if text.startswith('has ') else ': '}{text}.") from None
     except (OSError, RuntimeError, KeyError, TypeError, OverflowError, MemoryError) as error:
         reason = (str(error).strip("'\"").splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ValueError(f"{path} is no HDF5 file, or it is damaged or cut short ({reason}).") from None
@@ -68,6 +70,16 @@ def number(file: h5py.File, key: str) -> float:
     if value.size != 1 or value.dtype.kind not in "fiu" or not np.isfinite(value).all():
         raise FileError(f"has an attribute {key!r} that is not one number.")
     return float(value.reshape(-1)[0])
+
+
+def units_in(file: h5py.File, named: Mapping[str, str], whole: str, channels: Sequence[str]) -> dict[str, str]:
+    """The units that datasets have as attributes: those of coordinates, parameters and fields by their datasets, and
+    of channels that lie together in `whole`."""
+    found = {}
+    for name, key in named.items():
+        if key in file and (unit := noted_unit(file[key].attrs)):
+            found[name] = unit
+    return found | (units_of_channels(file[whole].attrs, channels) if whole in file else {})
 
 
 def record(file: h5py.File, key: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from vcnef.data.arrays import one_or_each
 from vcnef.data.fields import DatasetFields
-from vcnef.data.files import ARRAYS, describe_named, layout_of, speaking_of
-from vcnef.data.hdf5 import reading
+from vcnef.data.files import ARRAYS, describe_named, layout_of, name_channels, speaking_of
+from vcnef.data.hdf5 import reading, units_in
 from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import usual_layout
 from vcnef.data.notes import NOTE
@@ -42,7 +42,11 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: bool
         shape = tuple(sizes.get(letter, 1) for letter in usual_layout(sum(axis in sizes for axis in SPACE)))
         arrays |= _parameters(file, shape[:2])
         fields = DatasetFields(path, "u", letters, shape, u.dtype)
-        return describe_named(path, view, fields, arrays, params, periodic, settled=layout is not None)
+        channels = name_channels(arrays, shape[-1])
+        # What is told replaces what the file says, and its unit.
+        named = {name: name for name in ("t", *SPACE, *arrays) if name not in ("u", *params)}
+        units = units_in(file, named, "u", channels)
+        return describe_named(path, view, fields, arrays, params, periodic, settled=layout is not None, units=units)
 
 
 def _numbers(file: h5py.File, key: str) -> h5py.Dataset:

@@ -59,6 +59,11 @@ def name_own(stem: str) -> str:
     return "custom" if is_known(stem) else stem
 
 
+def names_equation(name: str) -> bool:
+    """Whether it is the name of an equation; other names are those of files, and say nothing."""
+    return is_known(name)
+
+
 def promises_parameters(stem: str) -> bool:
     """Whether a name begins as the benchmark's do and has the value of a parameter, understood or not."""
     return re.match(r"(?:[123]D_|ReacDiff_).*(?:beta|Nu|Rho|Eta|Zeta)\d", stem) is not None

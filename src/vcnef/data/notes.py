@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from vcnef.data.splits import SPLITS
+
 if TYPE_CHECKING:
     from vcnef.data.trajectories import Trajectories
 
@@ -40,12 +42,39 @@ def write_note(data: Trajectories) -> dict[str, str]:
 
 
 def read_note(text: Any) -> dict[str, Any]:
-    return json.loads(str(text)) if text is not None else {}
+    """The note of a file, whose kinds of values are those that `write_note` writes."""
+    if text is None:
+        return {}
+    try:
+        note = json.loads(str(text))
+    except (ValueError, RecursionError):
+        note = None
+    if not isinstance(note, dict):
+        raise ValueError(f"the note {NOTE!r} is {str(text)!r:.40}, which is no JSON object. Remove it, or save anew.")
+    return note
+
+
+def _check_kinds(note: Mapping[str, Any]) -> None:
+    """Refuse values that only a damaged note has, or another program's."""
+    parts = note.get("parts", [1])
+    sizes = isinstance(parts, list) and all(type(size) is int and size > 0 for size in parts)
+    kinds = {
+        "parts": (sizes, "a list of numbers of trajectories"),
+        "subset": (note.get("subset") in (None, *SPLITS), f"one of {', '.join(SPLITS)}"),
+        "split_in_order": (isinstance(note.get("split_in_order", False), bool), "true or false"),
+        "attributes": (isinstance(note.get("attributes", {}), Mapping), "values by name"),
+    }
+    for name, (right, expected) in kinds.items():
+        if not right:
+            raise ValueError(
+                f"the note {NOTE!r} has {name} {note[name]!r:.40}; expected {expected}. Remove it, or save anew."
+            )
 
 
 def understand(note: Mapping[str, Any], samples: int) -> dict[str, Any]:
     """What is noted of so many trajectories, by the fields of `Trajectories`; without a note they are of one file, and
     no split."""
+    _check_kinds(note)
     parts = tuple(note.get("parts", (samples,)))
     if sum(parts) != samples:
         # Without the sizes a split would mix what was trained on with what was not.

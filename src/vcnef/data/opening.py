@@ -70,6 +70,25 @@ def open(
     `stream` keeps the fields in their files (True) or reads them now (False); by default whichever the machine's
     memory allows.
     """
+    stored = describe(path, View(space_stride, time_stride, horizon), params, periodic, layout)
+    if equation is not None:
+        stored = replace(stored, problem=_obeying(stored.problem, equation))
+    if stream is None:
+        stream = stored.nbytes > MEMORY_SHARE * machine_memory()
+    data = stored if stream else stored.load()
+    if not are_sides_known(stored):
+        warn_of_seams(data)
+    return data
+
+
+def describe(
+    path: str | Path | Sequence[str | Path],
+    view: View,
+    params: Mapping[str, Any] | None = None,
+    periodic: Any = None,
+    layout: str | None = None,
+) -> StoredTrajectories:
+    """Look at files and what they say of themselves, but not at their fields."""
     several = isinstance(path, Sequence) and not isinstance(path, str)
     paths = [check_path(each, "The file to open") for each in (path if several else [path])]
     if not paths:
@@ -78,18 +97,14 @@ def open(
         check_periodic(periodic)
     if layout is not None:
         read_layout(layout)
-    view = View(space_stride, time_stride, horizon)
     told = _per_file(by_name(params), paths)
     opened = (_reader(each)(each, view, own, periodic, layout) for each, own in zip(paths, told, strict=True))
-    stored = store(tuple(opened))
-    if equation is not None:
-        stored = replace(stored, problem=_obeying(stored.problem, equation))
-    if stream is None:
-        stream = stored.nbytes > MEMORY_SHARE * machine_memory()
-    data = stored if stream else stored.load()
-    if not all(source.sides_known for source in stored.sources):
-        warn_of_seams(data)
-    return data
+    return store(tuple(opened))
+
+
+def are_sides_known(stored: StoredTrajectories) -> bool:
+    """Whether somebody has said of every file, here or in it, along which axes its domain closes."""
+    return all(source.sides_known for source in stored.sources)
 
 
 def _reader(path: Path) -> Reader:

@@ -15,15 +15,18 @@ import torch
 from torch import Tensor
 
 from vcnef.data.arrays import box, columns_of, make_params, noted_periodic, one_or_each, varying_among
-from vcnef.data.hdf5 import ADVICE, FileError, increasing, number, numbers, reading, record
+from vcnef.data.files import check_axes
+from vcnef.data.hdf5 import ADVICE, FileError, increasing, number, numbers, reading, record, units_in
 from vcnef.data.names import FileName, name_own, parse_name, promises_parameters
 from vcnef.data.notes import NOTE, understand
 from vcnef.data.precision import check_digits, some_rows
 from vcnef.data.rows import cut_shape, cut_within
 from vcnef.data.source import Source, runs
 from vcnef.data.views import View
-from vcnef.periodicity import settle
+from vcnef.labels import TIME
+from vcnef.periodicity import SPACE, settle
 from vcnef.problem import Problem
+from vcnef.units import check_units
 
 FIELD_KEYS = {"density": "density", "pressure": "pressure", "vx": "Vx", "vy": "Vy", "vz": "Vz"}
 """Dataset of each channel; a single channel is stored as `tensor`."""
@@ -49,7 +52,7 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any,
         times = _times(file, shape[1])
         _check_digits(file, keys, leading, shape)
         if notes:
-            problem, table = _noted_problem(file, notes, shape[:2], params)
+            problem, table = _noted_problem(file, notes, shape[:2], params, lines)
         else:
             beside = _params_beside(file, shape[:2])
             values = _values(file, path.stem, name, params, beside)
@@ -60,6 +63,7 @@ def describe(path: Path, view: View, params: Mapping[str, float], periodic: Any,
             problem = replace(problem, parameters=names, varying=varying_among(given, shape[1]), periodic=name.periodic)
             if "periodic" in file.attrs and periodic is None:
                 problem = replace(problem, periodic=noted_periodic(file.attrs["periodic"], problem.ndim))
+        problem = _with_units(problem, file, keys, params)
         if periodic is not None:
             problem = replace(problem, periodic=settle(periodic, problem.ndim))
         known = bool(notes or parsed) or periodic is not None or "periodic" in file.attrs
@@ -162,14 +166,21 @@ def _times(file: h5py.File, frames: int) -> np.ndarray:
 
 
 def _noted_problem(
-    file: h5py.File, notes: Mapping[str, Any], sizes: tuple[int, int], given: Any
+    file: h5py.File, notes: Mapping[str, Any], sizes: tuple[int, int], given: Any, lines: list[np.ndarray]
 ) -> tuple[Problem, Tensor]:
     """Problem and parameters of a file of ours, which describes itself."""
     try:
         problem = Problem.from_dict(notes)
     except (KeyError, TypeError, AttributeError) as error:
         raise FileError(f"has an attribute 'problem' that does not describe one ({error}).") from None
-    names = problem.parameters
+    from vcnef.data.labelled import fit_to_points
+
+    check_axes(problem, len(lines))
+    points = torch.stack(torch.meshgrid(*map(torch.from_numpy, lines), indexing="ij"), dim=-1)
+    sides = fit_to_points(
+        {"domain": problem.domain, "periodic": problem.periodic}, tuple(box(line) for line in lines), points
+    )
+    problem, names = replace(problem, **sides), problem.parameters
     expected = (*sizes, len(names)) if problem.varying else (sizes[0], len(names))
     table = numbers(file, "params")[()] if names else np.zeros(expected)
     if table.shape != expected or not np.isfinite(table).all():
@@ -177,6 +188,15 @@ def _noted_problem(
     known = {**columns_of(table, problem), **given}
     names, columns = make_params(known, *sizes)
     return replace(problem, parameters=names, varying=varying_among(known, sizes[1]), ranges={}), columns
+
+
+def _with_units(problem: Problem, file: h5py.File, keys: Mapping[str, str], told: Mapping[str, Any]) -> Problem:
+    """With the units that datasets note; what is told replaces what the file says, and its unit."""
+    named = {TIME: TIME_KEY, **dict(zip(SPACE, AXIS_KEYS, strict=True)), **keys}
+    named |= {name: name for name in problem.parameters if name not in told}
+    found = units_in(file, {name: key for name, key in named.items() if key != "tensor"}, "tensor", tuple(keys))
+    check_units(found, problem.units, "its dataset", "its note 'problem'")
+    return replace(problem, units={**found, **problem.units})
 
 
 def _benchmark_problem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ TOLERANCE = 1e-3
 """Part of the distance between neighbours, or of what a field varies by, that rounding may take."""
 SMALLEST = float(torch.finfo(torch.float32).tiny)
 """Number of single precision with all of its digits."""
+LARGEST = float(torch.finfo(torch.float32).max)
 ROWS, ROWS_BYTES = 64, 64 * 2**20
 """Most trajectories of a file, and bytes of them, that are looked at."""
 
@@ -35,7 +37,8 @@ def check_digits(u: Any, channels: Sequence[str]) -> None:
     if isinstance(values, Tensor) or (values := np.asarray(values)).dtype.itemsize <= 4:
         return
     every = tuple(range(values.ndim - 1))
-    for channel, low, high in zip(channels, values.min(axis=every), values.max(axis=every), strict=True):
+    # How many they are is checked elsewhere.
+    for channel, low, high in zip(channels, values.min(axis=every), values.max(axis=every), strict=False):
         check_not_lost(max(abs(float(low)), abs(float(high))), f"Channel {channel!r}")
         rounding = 2.0**-24 * max(abs(float(low)), abs(float(high)))
         if 0 < TOLERANCE * float(high - low) < rounding:
@@ -45,12 +48,17 @@ def check_digits(u: Any, channels: Sequence[str]) -> None:
             )
 
 
-def check_not_lost(largest: int | float, what: str) -> None:
-    """Refuse values all of which single precision would make zero, or leave few digits of."""
+def check_not_lost(largest: Any, what: str) -> None:
+    """Refuse values all of which single precision would make zero or leave few digits of, and those beyond its end."""
     if 0 < largest < SMALLEST:
         raise LostDigitsError(
-            f"{what} is up to {largest:.3g}; single precision, in which it is kept, has no digits below "
+            f"{what} is up to {float(largest):.3g}; single precision, in which it is kept, has no digits below "
             f"{SMALLEST:.3g}. Give it in other units."
+        )
+    if LARGEST < largest < inf:
+        raise LostDigitsError(
+            f"{what} is up to {float(largest):.3g}; single precision, in which it is kept, ends at {LARGEST:.3g}. "
+            "Give it in other units."
         )
 
 

@@ -44,6 +44,24 @@ def cut_within(selection: tuple[slice, ...], cut: tuple[slice, ...], shape: tupl
     return tuple(taken)
 
 
+def check_rows(rows: Any, samples: int) -> Int[Tensor, " n"]:
+    """Return numbers of trajectories as a tensor, or refuse what is none."""
+    try:
+        numbers = rows if isinstance(rows, Tensor) else torch.as_tensor(rows)
+    except (TypeError, ValueError, RuntimeError):
+        numbers = None
+    whole = numbers is not None and numbers.ndim == 1 and (not numbers.is_floating_point() or not numbers.numel())
+    if not whole or numbers.is_complex() or numbers.dtype == torch.bool:
+        raise ValueError(f"rows are {rows!r:.60}; expected the numbers of trajectories, from 0 to {samples - 1}.")
+    numbers = numbers.long()
+    if numbers.numel() and not (int(numbers.min()) >= 0 and int(numbers.max()) < samples):
+        raise ValueError(
+            f"rows are from {int(numbers.min())} to {int(numbers.max())}; expected numbers of trajectories, from 0 to "
+            f"{samples - 1}."
+        )
+    return numbers
+
+
 def spread(samples: int, count: int) -> Int[Tensor, " b"]:
     """A few rows, evenly over all."""
     return torch.linspace(0, samples - 1, count, dtype=torch.float64).round().long()

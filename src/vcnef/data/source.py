@@ -12,7 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.data.names import name_own
+from vcnef.data.names import name_own, names_equation
+from vcnef.data.notes import GENERATED
 from vcnef.grid import spell_sides
 from vcnef.periodicity import spell_axes
 from vcnef.problem import Problem
@@ -76,6 +77,12 @@ def _differences_of_files(other: Source, first: Source) -> Iterator[str]:
 def differences(other: Any, first: Any) -> Iterator[str]:
     """Say in which ways two sets of trajectories, described or read, are not of one kind."""
     got, expected = other.problem, first.problem
+    # Other names are those of files.
+    if got.name != expected.name and names_equation(got.name) and names_equation(expected.name):
+        yield f"they are of the equations {got.name} and {expected.name}"
+    made = [each.attributes.get(GENERATED) for each in (other, first)]
+    if None not in made and made[0] != made[1]:
+        yield f"their equation is of the generations {made[0]} and {made[1]}"
     if got.channels != expected.channels:
         yield f"their channels are {list(got.channels)} and {list(expected.channels)}"
     if sorted(got.parameters) != sorted(expected.parameters):

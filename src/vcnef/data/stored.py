@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from vcnef.data.rows import bytes_of_one, cut_shape, row_blocks
+from vcnef.data.rows import bytes_of_one, check_rows, cut_shape, row_blocks
 from vcnef.data.source import Source, check_alike
 from vcnef.data.splits import TEST_SHARE, VALID_SHARE, rows_of_split
 from vcnef.data.trajectories import Trajectories, describe, merge_attributes, ranges
@@ -59,6 +59,7 @@ class StoredTrajectories:
 
     def select(self, rows: Int[Tensor, " n"], subset: str | None = None) -> StoredTrajectories:
         """Some trajectories as a data set of their own, as in `Trajectories.select`."""
+        rows = check_rows(rows, len(self))
         params = self.params[rows]
         problem = replace(self.problem, ranges=ranges(self.problem, params))
         return replace(self, rows=self.rows[rows], params=params, problem=problem, parts=(len(rows),), subset=subset)

@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from vcnef.checks import check_path
 from vcnef.data.precision import short
+from vcnef.data.rows import check_rows
 from vcnef.data.splits import TEST_SHARE, VALID_SHARE, rows_of_split
 from vcnef.data.views import View
 from vcnef.grid import spell_sides
@@ -69,7 +71,7 @@ class Trajectories:
 
     def select(self, rows: Int[Tensor, " n"], subset: str | None = None) -> Trajectories:
         """Some trajectories as a data set of their own, as the split `subset` where they are one."""
-        rows = rows.to(self.u.device)
+        rows = check_rows(rows, len(self)).to(self.u.device)
         # Rows in a row are a view of the same memory, not a copy.
         in_a_row = len(rows) and bool((rows.diff() == 1).all())
         u = self.u[rows[0] : rows[-1] + 1] if in_a_row else self.u[rows]
@@ -100,7 +102,7 @@ class Trajectories:
         """Write to a file; the suffix chooses the format (.hdf5, .h5, .nc or .npz)."""
         from vcnef.data.save import save
 
-        return save(self, Path(path))
+        return save(self, check_path(path, "The file to write"))
 
 
 def describe(data: Any) -> str:

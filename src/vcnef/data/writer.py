@@ -16,8 +16,10 @@ from vcnef.data.inside import open_hdf5
 from vcnef.data.notes import NOTE
 from vcnef.data.pdebench import AXIS_KEYS, FIELD_KEYS, PARAMETER_KEYS, TIME_KEY
 from vcnef.data.precision import short
+from vcnef.data.save import HEAD
 from vcnef.problem import Problem
-from vcnef.whole import replacing
+from vcnef.whole import check_room, replacing
+from vcnef.whole import draft as draft_of
 
 TAKEN = (*AXIS_KEYS, TIME_KEY, "params", "attempts")
 """Datasets of a file beside its fields."""
@@ -84,6 +86,7 @@ def create(
         raise ValueError(f"An HDF5 file cannot hold a channel of the name {taken[0]!r}. Rename it, or save as .npz.")
     path.parent.mkdir(parents=True, exist_ok=True)
     shape = (len(params), len(t), *(len(line) for line in lines))
+    check_room(draft_of(path), HEAD)
     # Before 1.8 (of 2008), HDF5 had no attributes above 64 kB, and the times of a recipe may be thousands.
     with replacing(path) as draft, h5py.File(draft, "w", libver="v108") as file:
         for key in field_keys(problem.channels):

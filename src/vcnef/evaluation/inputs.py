@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,9 @@ from vcnef.data.rows import bytes_of_one, row_blocks
 from vcnef.device import choose_device
 from vcnef.evaluation.own_model import EXPECTED, OwnModel
 from vcnef.packaged import locate
-from vcnef.pde import is_known
-from vcnef.periodicity import spell_axes
-from vcnef.suggest import suggestion
 from vcnef.surrogate import Surrogate
-from vcnef.surrogate.doubts import about_fields
+from vcnef.surrogate.doubts import about_fields, about_params, about_points
+from vcnef.surrogate.foreign import about_problem, about_unknown, other_than_trained
 from vcnef.units import check_units
 
 BLOCK_BYTES = 2**29
@@ -102,30 +100,25 @@ def matching_params(surrogate: Any, data: Any) -> Float[Tensor, "n p"] | Float[T
 
 def differences(surrogate: Any, data: Any) -> list[str]:
     """What sets these data apart from those of training, where both say it, as notes."""
-    made, here = surrogate.provenance.get("generated", {}), data.attributes
-    pairs = {name: (here[name], made[name]) for name in made if name != "seed" and name in here}
-    pairs["domain"] = tuple(_spell(problem.domain) for problem in (data.problem, surrogate.problem))
-    trained = surrogate.problem
-    # Of data whose equation nobody named, the name is that of a file.
-    if is_known(data.problem.name) and is_known(trained.name):
-        pairs["equation"] = data.problem.name, trained.name
-    if data.problem.ndim == trained.ndim:
-        pairs["periodicity"] = spell_axes(data.problem.closes), spell_axes(trained.closes)
-    known = trained.parameters
-    ignored = [
-        f"The model does not know the parameter {name!r} of these data, and answers without. {suggestion(name, known)}"
-        for name in data.problem.parameters
-        if name not in known
+    made, here, trained = surrogate.provenance.get("generated", {}), data.attributes, surrogate.problem
+    noted = {name: getattr(data.problem, name) for name in ("name", "domain", "periodic")}
+    others = [name for name in made if name != "seed" and name in here and here[name] != made[name]]
+    return [
+        *_about_assumed_times(surrogate, data),
+        *about_unknown(data.problem.parameters, trained),
+        *(other_than_trained(name, here[name], made[name]) for name in others),
+        *about_problem(noted, trained),
+        *_about_places(surrogate, data),
     ]
-    return (
-        _about_assumed_times(surrogate, data)
-        + ignored
-        + [
-            f"The {what} of these data is {own}, that of training was {trained}: the model was not made for them."
-            for what, (own, trained) in pairs.items()
-            if own != trained
-        ]
-    )
+
+
+def _about_places(surrogate: Any, data: Any) -> list[str]:
+    """Of points and parameters, where those of training are left."""
+    trained, said = surrogate.problem, []
+    # Of another domain it has been said already.
+    if data.problem.domain == trained.domain:
+        said += about_points(data.grid.cpu(), trained, surrogate.provenance.get("grid"))
+    return [*said, *about_params(matching_params(surrogate, data), trained).values()]
 
 
 class AskedStates:
@@ -164,11 +157,6 @@ def _about_assumed_times(surrogate: Any, data: Any) -> list[str]:
     ]
 
 
-def _spell(domain: Sequence[tuple[float, float]]) -> str:
-    """To two digits: ends may have been read off coordinates."""
-    return " × ".join(f"({low:.2g}, {high:.2g})" for low, high in domain)
-
-
 def place(surrogate: Any, device: torch.device | str | None) -> tuple[Any, torch.device]:
     """The surrogate on the device, by default the one it is on."""
     here = next((each.device for each in surrogate.model.parameters()), torch.device("cpu"))
@@ -178,8 +166,11 @@ def place(surrogate: Any, device: torch.device | str | None) -> tuple[Any, torch
 
 def blocks(data: Any, batch: int, progress: Report | None) -> Iterator[tuple[Tensor, Tensor]]:
     """Row numbers and fields of all trajectories, a batch or half a gigabyte at a time."""
-    if batch < 1:
-        raise ValueError(f"batch is {batch}; expected at least 1. Give the number of trajectories predicted at once.")
+    if not isinstance(batch, int) or batch < 1:
+        raise ValueError(
+            f"batch is {batch!r:.40}; expected at least 1, a whole number. Give the number of trajectories predicted "
+            "at once."
+        )
     for rows in row_blocks(len(data), bytes_of_one(data), most_bytes=BLOCK_BYTES, most=batch):
         yield rows, data.read(rows)
         if progress is not None:

@@ -140,6 +140,11 @@ def about_later_frames(data: Any, base: Selection, trained: float) -> list[str]:
     """A note where the data go on beyond the horizon of training, which is as far as they are judged."""
     t = data.t.double() - float(data.t[0])
     last, later = base.frames[-1], len(t) - 1 - base.frames[-1]
+    if (judged := float(t[last])) > trained * (1 + 1e-4):
+        return [
+            f"The model is judged at t = {judged:.4g}, beyond the horizon {trained:.4g} of training: the data have no "
+            "later frame before it. Check the unit of their times."
+        ]
     if not later or float(t[-1]) <= trained * (1 + 1e-4):
         return []
     note = f"{later} of the {len(t)} frames lie beyond the horizon {trained:.4g} of training and are not judged."

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socketserver import TCPServer
+from threading import BoundedSemaphore, Lock
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
@@ -49,6 +50,8 @@ LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 EVERYWHERE = frozenset({"0.0.0.0", "::"})
 """Addresses that stand for all of a machine, and are no name of it."""
 BODY_LIMIT = 2**20
+MOST_CONNECTIONS = 512
+"""At once; a browser keeps some for each page."""
 JSON = "application/json"
 
 
@@ -65,7 +68,8 @@ class ExplorerServer(ThreadingHTTPServer):
     def __init__(
         self, workbench: Workbench, host: str = "127.0.0.1", port: int = 8765, allow: Sequence[str] = ()
     ) -> None:
-        self.workbench, self.answering = workbench, Answering()
+        self.workbench, self.answering, self.exporting = workbench, Answering(), Lock()
+        self._room = BoundedSemaphore(MOST_CONNECTIONS)
         address = host.lower().strip("[]")
         self.hosts = LOCAL | {name.lower().strip("[]") for name in (address, *allow)} - EVERYWHERE
         self.address_family = socket.AF_INET
@@ -87,6 +91,19 @@ class ExplorerServer(ThreadingHTTPServer):
         # Not HTTPServer's, which asks the network for this machine's name.
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Each connection has a thread; of more than enough the rest are closed at once."""
+        if not self._room.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Pass over pages that were closed, which is no failure of the server."""
@@ -222,7 +239,10 @@ class _Handler(BaseHTTPRequestHandler):
         if wanted not in FORMATS:
             raise ValueError(f"There is no format {wanted!r}. {suggestion(wanted, FORMATS)}")
         kind, write = FORMATS[wanted]
-        return 200, kind, write(self.server.workbench.problem(ask), *self.server.workbench.shown(ask))
+        shown = self.server.workbench.shown(ask)
+        # To write half a million rows is work too: one file at a time.
+        with self.server.exporting:
+            return 200, kind, write(self.server.workbench.problem(ask), *shown)
 
 
 class _RefusedError(Exception):

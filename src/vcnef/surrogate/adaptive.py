@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite, sqrt
+from numbers import Real
 from typing import Any, NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from vcnef.data.scaling import Units
+from vcnef.spelling import spell_value
 from vcnef.surrogate.composition import ROUNDING
 
 SHORTEST = 1 / 32
@@ -95,8 +97,9 @@ class Steps:
 
 def check_tolerance(tolerance: float | int, *, composes: bool, name: str, history: int = 1) -> None:
     """Refuse a tolerance that is none, and that of a model whose windows have no lengths to choose."""
-    if not (isfinite(tolerance) and tolerance > 0):
-        raise ValueError(f"tolerance is {tolerance:g}; expected a number above 0, e.g. 1e-3, or None for no steps.")
+    if not isinstance(tolerance, Real) or not (isfinite(tolerance) and tolerance > 0):
+        shown = f"{tolerance:g}" if isinstance(tolerance, Real) else spell_value(tolerance)
+        raise ValueError(f"tolerance is {shown}; expected a number above 0, e.g. 1e-3, or None for no steps.")
     if not composes:
         raise ValueError(
             f"tolerance is {tolerance:g}, but {name!r} does not compose windows, whose lengths could be chosen. "

@@ -12,6 +12,8 @@ from torch import Tensor
 from vcnef.data.history import go_on
 from vcnef.models.derivative import differentiating
 
+MOST_WINDOWS = 100_000
+"""One after the other, up to the last time; more are a time in another unit, or a wait without end."""
 ROUNDING = 1e-5
 """Of a window; times of single precision are off by so much at most."""
 
@@ -71,6 +73,16 @@ def _bounded(times: Float[Tensor, "*b t"], window: float) -> Float[Tensor, "*b t
 def windows_before(t: Float[Tensor, "*b t"], window: float) -> Float[Tensor, "*b t"]:
     """How many whole windows lie before each time; at the end of a window, those before that one."""
     return ((t / window - ROUNDING).ceil() - 1).clamp(min=0)
+
+
+def check_reach(t: Float[Tensor, "*b t"], window: float, what: str = "windows") -> None:
+    """Refuse times that only an endless walk reaches."""
+    last = float(t.detach().max()) if t.numel() else 0.0
+    if last / window > MOST_WINDOWS:
+        raise ValueError(
+            f"t goes to {last:.4g}, which is {last / window:.3g} {what} of {window:.4g}; expected at most "
+            f"{MOST_WINDOWS}. Check the unit of t, or go on from an answer at an earlier time."
+        )
 
 
 def windows_to(t: float, window: float) -> int:

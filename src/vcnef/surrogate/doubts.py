@@ -29,18 +29,19 @@ def doubts(
     question: Question, problem: Problem, scaling: Scaling, provenance: Mapping[str, Any], model: TrajectoryModel
 ) -> Iterator[str]:
     """One sentence for each way in which the question lies outside what was trained."""
-    params = _about_own_params(question, problem, scaling) | _about_params(question, problem)
+    params = _about_own_params(question, problem, scaling) | about_params(question.params, problem)
     yield from params.values()
     yield from about_fields(question.u0, scaling.fields, provenance.get("field_ranges", {}))
-    yield from _about_points(question, problem, provenance.get("grid"))
+    yield from about_points(question.grid, problem, provenance.get("grid"))
     yield from _about_means(question, provenance.get("conserved", {}).get("channels", ()))
-    yield from _about_resolution(question, provenance.get("resolution"), model)
+    yield from about_resolution(question.grid.shape[:-1], provenance.get("resolution"), model)
 
 
-def _about_params(question: Question, problem: Problem) -> dict[str, str]:
+def about_params(params: Float[Tensor, "*b p"], problem: Problem) -> dict[str, str]:
+    """One sentence for each parameter outside of its range in training, by its name."""
     said = {}
     for name, (low, high) in problem.ranges.items():
-        column = question.params[..., problem.parameters.index(name)].flatten()
+        column = params[..., problem.parameters.index(name)].flatten()
         if not within(column, low, high).all():
             asked = f"{column.min():.4g} to {column.max():.4g}" if len(column) > 1 else f"{column[0]:.4g}"
             trained = f"the surrogate was trained on {low:g} to {high:g}"
@@ -80,9 +81,9 @@ def about_fields(u0: Float[Tensor, "*b c"], scales: Normaliser, ranges: Mapping[
             )
 
 
-def _about_points(question: Question, problem: Problem, trained: str | None) -> Iterator[str]:
+def about_points(grid: Float[Tensor, "*x D"], problem: Problem, trained: str | None) -> Iterator[str]:
     """Points are to fill the domain: of the rest u0 says nothing."""
-    grid, here = question.grid, arrangement(question.grid)
+    here = arrangement(grid)
     if trained not in (None, here):
         yield f"u0 is given on {here}; the surrogate was trained on {trained}. Its answer may be worse there."
     scattered = (len(grid) ** (1 / problem.ndim),) * problem.ndim
@@ -108,11 +109,13 @@ def _about_means(question: Question, conserved: Sequence[str]) -> Iterator[str]:
         )
 
 
-def _about_resolution(question: Question, trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
-    sides = tuple(question.grid.shape[:-1])
+def about_resolution(points: Sequence[int], trained: Sequence[int] | None, model: TrajectoryModel) -> Iterator[str]:
+    """Far fewer points than in training, or a spacing that a model does not know."""
+    sides = tuple(points)
     if not trained or len(trained) != len(sides):
         return
-    if any(side * FAR_FEWER < side0 for side, side0 in zip(sides, trained, strict=True)):
+    coarser = [side0 / side for side, side0 in zip(sides, trained, strict=True)]
+    if max(coarser) > FAR_FEWER or (max(coarser) >= 2 and max(coarser) >= 2 * min(coarser)):
         yield (
             f"u0 is given on {spell_sides(sides)} points; the surrogate was trained on {spell_sides(trained)}, many "
             "more. If an axis of u0 is not what it was taken for, say layout=...; the answer means little otherwise."

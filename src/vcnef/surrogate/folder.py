@@ -81,18 +81,30 @@ def read(folder: Path, rebuild: Callable[[Mapping[str, Any]], Surrogate]) -> Sur
     try:
         # First without memory: a description may ask for a network of any size.
         with torch.device("meta"), limited_to(*_limits(weights)):
-            sketch = rebuild(record)
+            sketch = _rebuilt(record, rebuild, folder / CONFIG)
         _check_fit(sketch, weights, folder)
-        surrogate = rebuild(record)
+        surrogate = _rebuilt(record, rebuild, folder / CONFIG)
     except TooLargeError:
         raise ValueError(
             f"{folder / CONFIG} describes a model that is larger than its {len(weights)} weights in {WEIGHTS}. "
             "Both files must come from one `save`."
         ) from None
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{folder / CONFIG} lacks or garbles {error}. Copy or train the model again.") from None
     surrogate.model.load_state_dict(weights)
     return surrogate
+
+
+def _rebuilt(record: Mapping[str, Any], rebuild: Callable[[Mapping[str, Any]], Surrogate], path: Path) -> Surrogate:
+    """The surrogate of a description; what is wrong with it is said of its file."""
+    try:
+        return rebuild(record)
+    except TooLargeError:
+        raise
+    except ValueError as error:
+        text = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{path} describes no model: {text}. Copy or train the model again.") from None
+    except (LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
+        text = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ValueError(f"{path} lacks or garbles {text:.200}. Copy or train the model again.") from None
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -101,7 +113,9 @@ def read_record(folder: Path) -> dict[str, Any]:
     try:
         record = json.loads(path.read_text())
         version = int(record["format"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+        if version < 1:
+            raise ValueError(f"there is no format {version}")
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise ValueError(f"{path} is not a description of a model: it is damaged. Copy or train it again.") from None
     if version > FORMAT:
         raise ValueError(
@@ -126,7 +140,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         weights = safetensors.load_file(path)
         with safe_open(path, framework="pt") as file:
             noted = (file.metadata() or {}).get(CHECKSUM)
-    except (SafetensorError, ValueError) as error:
+    except (SafetensorError, ValueError, KeyError) as error:
         raise ValueError(f"{path} is damaged ({error}). Copy or train it again.") from None
     # Files of earlier versions have no checksum.
     if noted is not None and noted != checksum_of_weights(weights):

@@ -13,7 +13,17 @@ from torch import Tensor
 
 from vcnef.data.arrays import as_tensor, by_name, make_grid, make_params
 from vcnef.data.layout import OF_STATES, Letters, arrange, orders, read_layout, spell_layout
-from vcnef.labels import POINT, params_of, points_of, states_of, units_beside, units_of_states
+from vcnef.data.precision import check_not_lost
+from vcnef.labels import (
+    POINT,
+    TIME,
+    params_of,
+    points_of,
+    states_of,
+    units_beside,
+    units_of_records,
+    units_of_states,
+)
 from vcnef.problem import SPACE, Problem
 from vcnef.spelling import spell_value
 from vcnef.suggest import suggestion
@@ -73,6 +83,8 @@ def read_question(
     """
     trained, given = provenance or {}, by_name(params)
     check_units(_units(problem, u0, t, given, x), problem.units, "the question", f"this surrogate of {problem.name}")
+    for name, unit in units_of_records(given, params_t).items():
+        check_units({TIME: unit}, problem.units, f"the times of {name}", f"this surrogate of {problem.name}")
     labelled = hasattr(u0, "dims")
     if labelled:
         if layout is not None:
@@ -83,7 +95,8 @@ def read_question(
         u0 = array.values
     if x is None:
         check_uniform(problem, trained.get("grid"))
-    values = as_tensor(u0, "u0", dtype)
+    # In double precision until it is known that nothing is lost.
+    values = as_tensor(u0, "u0", _precision(u0) if dtype == torch.float32 else dtype)
     if layout is not None:
         letters = read_layout(layout) if earlier else read_layout_of_states(layout)
         values = arrange(values, letters, "u0")
@@ -96,6 +109,10 @@ def read_question(
             _check_order(values, states, known)
     if not states.numel():
         raise ValueError(f"u0 has shape {tuple(states.shape)} and nothing in it. Give at least one initial state.")
+    if states.dtype != dtype:
+        for name, field in zip(problem.channels, states.unbind(dim=-1), strict=True):
+            check_not_lost(float(field.abs().max()), f"The {name} of u0")
+        states = states.to(dtype)
     times = _times(t)
     given, record_t = read_records(problem, given, params_t, float(times.max()), window)
     table = _params(problem, given, len(states), record_t, dtype)

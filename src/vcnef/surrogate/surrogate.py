@@ -33,10 +33,12 @@ from vcnef.models.rollout import Rollout, TimeInterpolated
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
 from vcnef.surrogate.adaptive import Place, Steps, check_tolerance, compose_adaptively, relative_distance
-from vcnef.surrogate.composition import compose
+from vcnef.surrogate.composition import check_reach, compose
 from vcnef.surrogate.conditions import choose_start, read_conditions
-from vcnef.surrogate.doubts import about_times, doubts
+from vcnef.surrogate.description import check_options, check_provenance, check_scaling
+from vcnef.surrogate.doubts import about_points, about_resolution, about_times, doubts
 from vcnef.surrogate.export import choose_points, export
+from vcnef.surrogate.foreign import about_clock, about_labels
 from vcnef.surrogate.gradients import check_times, warn_of_cut_gradients
 from vcnef.surrogate.inputs import Question, read_question
 from vcnef.surrogate.instance import check_instance
@@ -239,6 +241,7 @@ class Surrogate:
             return self.answer_adaptively(u0, grid, t, params, tolerance=tolerance, **about)[0]
         chunks = {"points_per_chunk": points_per_chunk, "precision": precision}
         conditions = read_conditions(self.scaling, params, params_t, start, t, max(self.earlier, default=0.0))
+        self._check_reach(t)
 
         def flow(state: Tensor, times: Tensor, begin: float = 0.0) -> Tensor:
             return self._within_window(state, grid, times, conditions, begin, **chunks)
@@ -265,6 +268,7 @@ class Surrogate:
         says what they were and estimates the error. See docs/how-far.md for when that means something.
         """
         check_tolerance(tolerance, composes=self.composes, name=self.name, history=self.history)
+        self._check_reach(t)
         scaling, conditions = self.scaling.to(u0.device), read_conditions(self.scaling, params, params_t, start, t)
 
         def flow(state: Tensor, times: Tensor, place: Place) -> Tensor:
@@ -275,6 +279,13 @@ class Surrogate:
             return relative_distance(scaling.units(u0[rows], conditions.select(rows).at(0.0)), u, reference)
 
         return compose_adaptively(flow, distance, u0, t, self.window, tolerance)
+
+    def _check_reach(self, t: Tensor) -> None:
+        """Whether the walk to the last time has an end: in windows, or in the steps of a model that steps."""
+        if self.composes:
+            check_reach(t, self.window)
+        elif isinstance(known := plain(self.model), Rollout):
+            check_reach(t, self.scaling.horizon / known.steps, "steps")
 
     def answer_directly(
         self,
@@ -358,7 +369,13 @@ class Surrogate:
         about = {"params_t": params_t, "window": self.window, "earlier": self.earlier}
         asked = read_question(self.problem, u0, t, params, x, self.provenance, layout, self.dtype, **about)
         question = replace(asked, start=start)
-        for doubt in self.check(question):
+        said = self.check(question)
+        if hasattr(u0, "dims"):
+            said += about_labels(u0, self.problem)
+            # Models that know the clock take the label for their start, and frames of a history have labels anyway.
+            labels_mean_more = self.scaling.explicit_time is not None or self.history > 1
+            said += () if labels_mean_more else about_clock(u0, question.t)
+        for doubt in said:
             warnings.warn(doubt, UserWarning, stacklevel=2)
         states, grid, times, table = question.tensors(self.device, self.dtype)
         usual = points_in_flight(plain(self.model), self.device)
@@ -408,7 +425,12 @@ class Surrogate:
         the points of training, or any points `x`, as `predict` takes them. Its answers are compared with the
         surrogate's before it is written; ‖difference‖ / ‖answer‖ is returned.
         """
-        return export(self, Path(path), choose_points(self, resolution, x), self._describe())
+        grid = choose_points(self, resolution, x)
+        places = about_points(grid, self.problem, self.provenance.get("grid"))
+        sides = about_resolution(grid.shape[:-1], self.provenance.get("resolution"), plain(self.model))
+        for doubt in (*places, *sides):
+            warnings.warn(doubt, UserWarning, stacklevel=2)
+        return export(self, Path(path), grid, self._describe())
 
     @classmethod
     def load(cls, folder: str | Path) -> Surrogate:
@@ -428,8 +450,13 @@ class Surrogate:
     def _from_description(cls, record: Mapping[str, Any]) -> Surrogate:
         problem = Problem.from_dict(record["problem"])
         name, saved = record["model"]["name"], record["model"]["options"]
+        check_options(saved)
         options = {key: _tuples(value) for key, value in saved.items()}
-        scaling = Scaling.from_dict(record["scaling"])
+        # Of a network without memory, too, the scales are numbers that can be looked at.
+        with torch.device("cpu"):
+            scaling = Scaling.from_dict(record["scaling"])
+        check_scaling(scaling, problem)
+        check_provenance(record["provenance"], problem)
         model = _network(name, problem, scaling, options).eval()
         return cls(model, name, options, problem, scaling, dict(record["provenance"]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
@@ -113,6 +113,16 @@ class RunFolder:
         if self.writes:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = hold(self.path / LOCK)
+            if not resume:
+                self._check_still_unused()
+
+    def _check_still_unused(self) -> None:
+        """Another process may have trained here since the folder was looked at, and have ended."""
+        try:
+            check_unused(self.path)
+        except FileExistsError:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> RunFolder:
         return self
@@ -265,13 +275,19 @@ def begun_in_order(folder: Path, otherwise: bool) -> bool:
 
 
 def terms_of(
-    recipe: Recipe, steps_per_epoch: int, surrogate: Surrogate, objective: str | None = None
+    recipe: Recipe,
+    steps_per_epoch: int,
+    surrogate: Surrogate,
+    objective: str | None = None,
+    content: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """What a run is begun with: its recipe, the name of an objective in place of the recipe's, and what the surrogate
-    says of the data that it was built for."""
+    """What a run is begun with: its recipe, the name of an objective in place of the recipe's, what the surrogate says
+    of the data that it was built for, and digests of what they hold."""
     told = {name: surrogate.provenance[name] for name in TOLD if name in surrogate.provenance}
     if "seen" in surrogate.provenance:
         told["trajectories"] = Fingerprints.from_dict(surrogate.provenance["seen"]).digest()
+    if content:
+        told["content"] = list(content)
     return {
         "recipe": asdict(recipe),
         "steps_per_epoch": steps_per_epoch,
@@ -309,7 +325,12 @@ def _check_same(then: Mapping[str, Any], now: Mapping[str, Any], folder: Path) -
         )
     # States of earlier versions do not tell of their data.
     for name, before in then.get("data", {}).items():
-        if before != now["data"].get(name):
+        if name == "content" and before != now["data"].get(name, before):
+            raise ChangedRunError(
+                f"The run in {folder} was begun with other data of the same description: their values, or the order of "
+                "the trajectories, have changed. Resume it with the data it was begun with, or start a new run."
+            )
+        if name != "content" and before != now["data"].get(name):
             raise ChangedRunError(
                 f"The run in {folder} was begun with other data: {name}={before!r}, not {now['data'].get(name)!r}. "
                 "Resume it with the data it was begun with, or start a new run."

@@ -49,6 +49,11 @@ def start(recipe: Recipe, devices: int | str, nodes: int) -> Fabric:
 
     if devices not in ("auto", "cpu") and not (isinstance(devices, int) and devices > 0):
         raise ValueError(f"devices is {devices!r}; expected a number of at least 1, 'auto' or 'cpu'.")
+    if not isinstance(nodes, int) or nodes < 1:
+        raise ValueError(f"nodes is {nodes!r}; expected a number of at least 1. Leave it out on a single machine.")
+    if isinstance(devices, int):
+        # Before there are processes that would all end in it.
+        check_share(recipe, devices * nodes)
     accelerator = "cpu" if devices == "cpu" else "auto"
     if isinstance(devices, str):
         devices, nodes = _started() or (1, nodes)
@@ -81,12 +86,16 @@ def _part() -> None:
 
 def share(recipe: Recipe, fabric: Fabric) -> int:
     """Samples per step of each process."""
-    if recipe.batch % fabric.world_size:
-        raise ValueError(
-            f"batch is {recipe.batch}, which {fabric.world_size} devices cannot share equally. "
-            f"Use a multiple of {fabric.world_size}."
-        )
+    check_share(recipe, fabric.world_size)
     return recipe.batch // fabric.world_size
+
+
+def check_share(recipe: Recipe, processes: int) -> None:
+    """Refuse a batch of which some processes would have more than others."""
+    if recipe.batch % processes:
+        raise ValueError(
+            f"batch is {recipe.batch}, which {processes} devices cannot share equally. Use a multiple of {processes}."
+        )
 
 
 def seed_step(fabric: Fabric, recipe: Recipe, step: int) -> None:

@@ -20,7 +20,7 @@ from vcnef.training.own import Beside
 from vcnef.training.progress import Reporter
 from vcnef.training.recipe import Recipe
 from vcnef.training.schedules import learning_rate
-from vcnef.training.stopping import Clock, Signals, Stopped
+from vcnef.training.stopping import Clock, Signals, Stopped, noticing_lost_processes
 from vcnef.training.validation import validate
 
 
@@ -66,7 +66,8 @@ def fit(
         parts = {"queries": queries, "symmetries": symmetries, "objective": objective, "resume": resume}
         job = prepare(fabric, surrogate, train, valid, recipe, folder=folder, **parts)
         try:
-            with numerics(recipe), fused(surrogate.model, recipe, queries, fabric.device):
+            noticing = noticing_lost_processes(fabric, lambda: f"at step {job.state.step}")
+            with noticing, numerics(recipe), fused(surrogate.model, recipe, queries, fabric.device):
                 history = _train(job, on_begin, on_progress)
         finally:
             # After a failure too: nobody should be left with weights that are not finite if there were better ones.

@@ -12,6 +12,7 @@ from torch import Tensor
 from vcnef.data import Batches, Queries, StoredTrajectories, Trajectories
 from vcnef.data.augment import Symmetry
 from vcnef.data.conditions import Columns
+from vcnef.data.content import content_of
 from vcnef.grid import is_even
 from vcnef.pde import noted_generation
 from vcnef.surrogate import Surrogate
@@ -82,7 +83,8 @@ def prepare(
     average = Average(model, recipe.ema) if recipe.ema else None
     losses = torch.zeros((), device=device)
     state = State(model, build_optimiser(model, recipe), fabric.strategy.precision, average, losses=losses)
-    terms = terms_of(recipe, len(batches), surrogate, name)
+    content = [content_of(each) for each in (train, valid) if each is not None]
+    terms = terms_of(recipe, len(batches), surrogate, name, content)
     if resume:
         folder.restore(state, surrogate, terms)
     model.train()  # Not before: what is refused stays ready to predict.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 STEPS_BETWEEN_AGREEMENTS = 10
 """Processes that train together compare their clocks and signals only now and then, since that costs a wait."""
+
+
+OF_CONNECTIONS = ("gloo", "nccl", "connection reset", "connection closed", "timed out")
+"""Words of the libraries between processes, which have no class of their own for what they say."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -29,6 +33,25 @@ class Stopped(KeyboardInterrupt):
 
 class NonFiniteError(ValueError):
     """A loss or a weight became NaN or infinite."""
+
+
+class LostProcessError(ConnectionError):
+    """Another process of the run has ended, or cannot be reached."""
+
+
+@contextmanager
+def noticing_lost_processes(fabric: Fabric, where: Callable[[], str]) -> Iterator[None]:
+    """Say in one sentence what the connections between processes say in their own words."""
+    try:
+        yield
+    except RuntimeError as error:
+        words = str(error).lower()
+        if fabric.world_size == 1 or not any(word in words for word in OF_CONNECTIONS):
+            raise
+        raise LostProcessError(
+            f"Another of the {fabric.world_size} processes of this run has ended or cannot be reached, noticed "
+            f"{where()}. See why it ended, and continue the saved state with resume."
+        ) from error
 
 
 class Signals:
