@@ -15,11 +15,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from vcnef.accelerate import points_in_flight, predict
+from vcnef.accelerate import points_in_flight
 from vcnef.data import Scaling, StoredTrajectories, Trajectories
 from vcnef.data.arrays import by_name
-from vcnef.data.conditions import Conditions
-from vcnef.data.history import as_channels
 from vcnef.data.precision import short
 from vcnef.data.scaling import horizon_of
 from vcnef.data.trajectories import describe
@@ -27,9 +25,8 @@ from vcnef.device import choose_device
 from vcnef.grid import is_even
 from vcnef.models import registry
 from vcnef.models.compiled import plain, plain_weights
-from vcnef.models.derivative import differentiating
 from vcnef.models.interface import TrajectoryModel, number_of_weights
-from vcnef.models.rollout import Rollout, TimeInterpolated
+from vcnef.models.rollout import Rollout
 from vcnef.problem import Problem
 from vcnef.surrogate import folder as folders
 from vcnef.surrogate.adaptive import Place, Steps, check_tolerance, compose_adaptively, relative_distance
@@ -38,6 +35,7 @@ from vcnef.surrogate.conditions import choose_start, read_conditions
 from vcnef.surrogate.description import check_options, check_provenance, check_scaling
 from vcnef.surrogate.doubts import about_points, about_resolution, about_times, doubts
 from vcnef.surrogate.export import choose_points, export
+from vcnef.surrogate.flow_map import FlowMap, evaluating
 from vcnef.surrogate.foreign import about_clock, about_labels
 from vcnef.surrogate.gradients import check_times, warn_of_cut_gradients
 from vcnef.surrogate.inputs import Question, read_question
@@ -239,14 +237,14 @@ class Surrogate:
         about = {"params_t": params_t, "start": start, "points_per_chunk": points_per_chunk, "precision": precision}
         if tolerance is not None:
             return self.answer_adaptively(u0, grid, t, params, tolerance=tolerance, **about)[0]
-        chunks = {"points_per_chunk": points_per_chunk, "precision": precision}
         conditions = read_conditions(self.scaling, params, params_t, start, t, max(self.earlier, default=0.0))
         self._check_reach(t)
+        flow_map = self._flow_map(grid, points_per_chunk=points_per_chunk, precision=precision)
 
         def flow(state: Tensor, times: Tensor, begin: float = 0.0) -> Tensor:
-            return self._within_window(state, grid, times, conditions, begin, **chunks)
+            return flow_map(state, times, conditions, begin)
 
-        with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
+        with evaluating(self.model), torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):
             return compose(flow, u0, t, self.window, self.earlier) if self.composes else flow(u0, t)
 
     @torch.no_grad()
@@ -270,15 +268,16 @@ class Surrogate:
         check_tolerance(tolerance, composes=self.composes, name=self.name, history=self.history)
         self._check_reach(t)
         scaling, conditions = self.scaling.to(u0.device), read_conditions(self.scaling, params, params_t, start, t)
+        flow_map = self._flow_map(grid, **chunks)
 
         def flow(state: Tensor, times: Tensor, place: Place) -> Tensor:
-            own = conditions.select(place.rows)
-            return self._within_window(state, grid, times, own, place.begin, place.length, **chunks)
+            return flow_map(state, times, conditions.select(place.rows), place.begin, place.length)
 
         def distance(u: Tensor, reference: Tensor, rows: Tensor) -> Tensor:
             return relative_distance(scaling.units(u0[rows], conditions.select(rows).at(0.0)), u, reference)
 
-        return compose_adaptively(flow, distance, u0, t, self.window, tolerance)
+        with evaluating(self.model):
+            return compose_adaptively(flow, distance, u0, t, self.window, tolerance)
 
     def _check_reach(self, t: Tensor) -> None:
         """Whether the walk to the last time has an end: in windows, or in the steps of a model that steps."""
@@ -296,38 +295,12 @@ class Surrogate:
         **chunks: Any,
     ) -> Float[Tensor, "b t *x c"]:
         """What the network answers by itself, at any time: within its window it was trained to."""
-        return self._within_window(u0, grid, t, read_conditions(self.scaling, params, None, None, t), **chunks)
+        conditions = read_conditions(self.scaling, params, None, None, t)
+        with evaluating(self.model):
+            return self._flow_map(grid, **chunks)(u0, t, conditions)
 
-    def _within_window(
-        self,
-        u0: Float[Tensor, "b *_ c"],
-        grid: Float[Tensor, "*x D"],
-        t: Float[Tensor, " t"] | Float[Tensor, "b t"],
-        conditions: Conditions,
-        begin: float | Float[Tensor, " b"] = 0.0,
-        length: float | Float[Tensor, " b"] | None = None,
-        **chunks: Any,
-    ) -> Float[Tensor, "b t *x c"]:
-        """What the network answers at times `t` after states that stand `begin` after u0, in windows that are shorter
-        than the trained one where a `length` says so."""
-        units = self.scaling.to(u0.device).units(u0, conditions.at(begin))
-        scaled = units.told(conditions, begin, self.window, length) if self.model.params else None
-        times = units.times(t)
-        # A model that steps is asked between its frames too; interpolated, as in the paper.
-        known = plain(self.model)
-        between = isinstance(known, Rollout) and not on_clock(known, times)
-        model = TimeInterpolated(known) if between else known
-        # The engine of predictions has no use for a compiled model; gradients run through it.
-        called = model if between else self.model
-        training = self.model.training
-        self.model.eval()
-        fields = units.fields(u0)
-        question = as_channels(fields) if self.history > 1 else fields, self.scaling.coordinates(grid), times, scaled
-        try:
-            z = called(*question) if differentiating() else predict(model, *question, **chunks)
-        finally:
-            self.model.train(training)
-        return units.physical(z)
+    def _flow_map(self, grid: Float[Tensor, "*x D"], **chunks: Any) -> FlowMap:
+        return FlowMap(self.model, self.scaling, self.window, grid, **chunks)
 
     def predict(
         self,
@@ -496,12 +469,6 @@ def _memory(name: str, history: int, t: Float[Tensor, " t"], window: float | Non
             "data, or leave history out."
         )
     return {"frame_gap": short(float(t[-1] - t[0]) / (len(t) - 1))}
-
-
-def on_clock(model: Rollout, t: Float[Tensor, "*b t"]) -> bool:
-    """Whether scaled times are whole steps of the model."""
-    steps = t * model.steps
-    return not bool((steps - steps.round()).abs().gt(1e-3).any())
 
 
 def _check_equal_steps(name: str, t: Float[Tensor, " t"]) -> None:
