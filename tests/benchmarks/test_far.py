@@ -97,6 +97,6 @@ def test_a_gas_is_learnt_and_asked_for_longer(quick):
 
 def test_a_chaotic_problem_is_continued(quick):
     found = far.continued("ks", "vcnef", 0.02, 0, "cpu", samples=12)
-    assert found["model"]["spectrum"] > 0
+    assert found["answer"]["spectrum"] > 0
     assert 0 < found["truth"]["distribution"] < 1
     assert found["largest after a thousand windows"] > 0

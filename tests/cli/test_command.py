@@ -25,20 +25,20 @@ def test_letters_that_the_output_cannot_hold(monkeypatch):
     "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 61440000000")]
 )
 def test_too_little_memory_is_one_sentence(vcnef, monkeypatch, error):
-    monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=error))
+    monkeypatch.setattr("vcnef.presets.summarise_presets", Mock(side_effect=error))
     code, _, err = vcnef("presets")
     assert (code, err.count("\n")) == (2, 1)
     assert re.match(r"There is not enough memory \(.*(61440000000|none is left)\)\. Ask for less at once", err)
 
 
 def test_other_failures_are_not_hidden(monkeypatch):
-    monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=RuntimeError("a mistake of ours")))
+    monkeypatch.setattr("vcnef.presets.summarise_presets", Mock(side_effect=RuntimeError("a mistake of ours")))
     with pytest.raises(RuntimeError, match="a mistake of ours"):
         main(["presets"])
 
 
 def test_an_interrupt_is_said(vcnef, monkeypatch):
-    monkeypatch.setattr("vcnef.presets.list_presets", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr("vcnef.presets.summarise_presets", Mock(side_effect=KeyboardInterrupt))
     assert vcnef("presets") == (130, "", "Stopped.\n")
 
 
