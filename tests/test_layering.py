@@ -21,6 +21,7 @@ GROUND = {
     "progress",
     "units",
     "labels",
+    "conversion",
     "fading",
 }
 
@@ -37,6 +38,7 @@ MAY_USE = {
     "progress": set(),
     "units": set(),
     "labels": set(),
+    "conversion": set(),
     "fading": set(),
     "nn": set(),
     "pde": set(),

@@ -87,7 +87,7 @@ COMPARED = {
     "Problem.domain": (lambda w, d: judge(w, problem(d, domain=((0.0, 2.0),))), "The domain of these data is"),
     "Problem.periodic": (lambda w, d: judge(w, problem(d, periodic=False)), "The periodicity of these data is"),
     "Problem.ranges": (lambda w, d: predict(w, nu=0.5), "nu is 0.5.*; the surrogate was trained on 0.01 to 0.1"),
-    "Problem.units": (lambda w, d: judge(w, problem(d, units={"u": "km/h"})), "u is in 'km/h' in the data"),
+    "Problem.units": (lambda w, d: judge(w, problem(d, units={"u": "km/h"})), "u of the data is in 'km/h' and"),
     "Problem.varying": (
         lambda w, d: judge(w, changing(d)),
         "nu changes with time in these data",

@@ -145,7 +145,7 @@ def units_beside(t: Any, x: Any, params: Any) -> dict[str, str]:
     """The units of times, points and parameters that are given as labelled arrays themselves."""
     lines = x if isinstance(x, list | tuple) else [x]
     arrays = {**dict(zip(SPACE, lines, strict=False)), **(params if isinstance(params, Mapping) else {}), TIME: t}
-    noted = {name: _unit_beside(name, each) for name, each in arrays.items()}
+    noted = {name: unit_beside(name, each) for name, each in arrays.items()}
     return {name: unit for name, unit in noted.items() if unit}
 
 
@@ -159,7 +159,7 @@ def units_of_records(params: Any, params_t: Any) -> dict[str, str]:
     return {name: unit for name, unit in noted.items() if unit}
 
 
-def _unit_beside(name: str, array: Any) -> str | None:
+def unit_beside(name: str, array: Any) -> str | None:
     """The unit of a labelled array, which its own coordinate may note in its place."""
     unit = noted_unit(getattr(array, "attrs", None) or {})
     own = getattr(array, "coords", {})

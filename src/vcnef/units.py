@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isclose
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,58 @@ FACTOR = re.compile(r"(1|[^\W\d_]+)(?:\^|\*\*)?([+-]?\d+)?")
 
 Size = tuple[float, dict[str, int]]
 """A number, and the powers of the units that it counts."""
+SINCE = " since "
+"""What follows is the origin of times, as in "hours since 2000-01-01"."""
+
+
+class Conversion(NamedTuple):
+    """How values in one unit come to be in another one: by a factor that is certain."""
+
+    unit: str
+    into: str
+    factor: float
+
+    def describe(self, what: str, whose: str) -> str:
+        """Say what was multiplied, and why.
+
+        >>> Conversion("km", "m", 1000.0).describe("h", "the model")
+        "h is in 'km' and was multiplied by 1000: the model has it in 'm'."
+        """
+        return f"{what} is in {self.unit!r} and was multiplied by {self.factor:.12g}: {whose} has it in {self.into!r}."
+
+
+def conversions(got: Mapping[str, str], expected: Mapping[str, str]) -> dict[str, Conversion]:
+    """Return how to convert what both sides note in different units, but for units whose factor is not certain.
+
+    Those that are left out are for `check_units` to refuse: units that are not known here, those of different kinds,
+    and times that are counted from a date.
+
+    >>> conversions({"h": "km", "T": "degC"}, {"h": "m", "T": "K"})
+    {'h': Conversion(unit='km', into='m', factor=1000.0)}
+    """
+    found = {}
+    for name, here, there in differing(got, expected):
+        factor = factor_between(here, there)
+        dated = SINCE in got[name] or SINCE in expected.get(name, "")
+        if factor is not None and not dated:
+            found[name] = Conversion(here, there, factor)
+    return found
+
+
+def factors_of(names: Iterable[str], found: Mapping[str, Conversion]) -> list[float]:
+    """Return what the values of each name are multiplied by, 1 where nothing is converted."""
+    factors = []
+    for name in names:
+        factors.append(found[name].factor if name in found else 1.0)
+    return factors
+
+
+def along_all_axes(noted: Mapping[str, str], axes: Sequence[str]) -> dict[str, str]:
+    """Return units with that of x for those of the axes y and z that note none of their own."""
+    first = noted.get(SPACE[0])
+    if first is None:
+        return dict(noted)
+    return dict.fromkeys(axes, first) | dict(noted)
 
 
 def check_units(got: Mapping[str, str], expected: Mapping[str, str], whose_got: str, whose_expected: str) -> None:
@@ -128,7 +180,7 @@ def advice(here: str, there: str) -> str:
 
 def _without_origin(unit: str) -> str:
     """Hours are hours, whichever day they are counted from."""
-    return unit.partition(" since ")[0].strip()
+    return unit.partition(SINCE)[0].strip()
 
 
 def _size(unit: str) -> Size | None:

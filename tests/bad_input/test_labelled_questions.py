@@ -69,19 +69,21 @@ DIMENSIONS = {
     ),
 }  # fmt: skip
 UNITS = {
-    f"{name} in {unit}": (lambda w, n=name, u=unit: ask(w, noting(states(w), n, u)), "refused", f"is in '{unit}'")
+    f"{name} in {unit}": (
+        lambda w, n=name, u=unit: ask(w, noting(states(w), n, u)), "warned", f"{name} is in '{unit}' and was multiplied"
+    )
     for name, unit in {"h": "km", "q": "km2/s", "a": "km/h", "x": "cm"}.items()
 } | {
     "spelled otherwise": (lambda w: same(w, ask(w, noting(states(w), "q", "m**2 s-1"))), "right", ""),
     "nobody knows": (lambda w: ask(w, noting(states(w), "h", "furlong")), "refused", "h is in 'furlong'"),
     "a number": (lambda w: ask(w, noting(states(w), "h", 3)), "refused", "h is in '3'"),
     "a list": (lambda w: ask(w, noting(states(w), "h", ["km", "km"])), "refused", "h is in 'km, km'"),
-    "bytes": (lambda w: ask(w, noting(states(w), "h", b"km")), "refused", "h is in 'km'"),
-    "as unit": (lambda w: ask(w, noting(states(w), "h", "km", "unit")), "refused", "h is in 'km'"),
-    "as Units": (lambda w: ask(w, noting(states(w), "h", "km", "Units")), "refused", "h is in 'km'"),
-    "of all channels": (lambda w: ask(w, array(w).assign_attrs(units="km")), "refused", "h is in 'km'"),
+    "bytes": (lambda w: ask(w, noting(states(w), "h", b"km")), "warned", "h is in 'km' and was mult"),
+    "as unit": (lambda w: ask(w, noting(states(w), "h", "km", "unit")), "warned", "h is in 'km' and was"),
+    "as Units": (lambda w: ask(w, noting(states(w), "h", "km", "Units")), "warned", "h is in 'km' and was"),
+    "of all channels": (lambda w: ask(w, array(w).assign_attrs(units="km")), "refused", "q is in 'km'"),
     "of each channel": (
-        lambda w: ask(w, array(w).assign_coords(units=("channel", ["km", "m2/s"]))), "refused", "h is in 'km'"
+        lambda w: ask(w, array(w).assign_coords(units=("channel", ["km", "m2/s"]))), "warned", "h is in 'km' and"
     ),
     "of too few channels": (
         lambda w: ask(w, array(w).assign_attrs(units=["m", "m", "m"])), "refused", "the units are m, m, m, for the 2"

@@ -29,13 +29,13 @@ def judge(w, path):
 
 
 UNITS = {
-    "of times": ({"t": "ms"}, "t is in 'ms'"),
-    "of points": ({"x": "km"}, "x is in 'km'"),
-    "of a parameter": ({"a": "km/h"}, "a is in 'km/h'"),
-    "of all channels": ({"u": "km"}, "h is in 'km'"),
-    "of each channel": ({"u": ["km", "m2/s"]}, "h is in 'km'"),
+    "of times": ({"t": "fortnight"}, "t is in 'fortnight'"),
+    "of points": ({"x": "furlong"}, "x is in 'furlong'"),
+    "of a parameter": ({"a": "knots"}, "a is in 'knots'"),
+    "of all channels": ({"u": "km"}, "q is in 'km'"),
+    "of each channel": ({"u": ["furlong", "m2/s"]}, "h is in 'furlong'"),
     "of too few channels": ({"u": ["m", "m", "m"]}, "the units are m, m, m, for the 2 channels"),
-    "in bytes": ({"t": np.bytes_("ms")}, "t is in 'ms'"),
+    "in bytes": ({"t": np.bytes_("fortnight")}, "t is in 'fortnight'"),
 }
 
 
@@ -92,7 +92,8 @@ def test_notes_of_problems(world, writers, ends, suffix, name):
 
 
 OTHERS = {
-    "units": ({"units": {"h": "km"}}, "refused", "h is in 'km'"),
+    "units": ({"units": {"h": "furlong"}}, "refused", "h is in 'furlong'"),
+    "units that can be converted": ({"units": {"h": "km"}}, "warned", "h of .* is in 'km' and was multiplied by 1000"),
     "channels": ({"channels": ["q", "h"]}, "refused", "channels q, h"),
     "sides": ({"periodic": False}, "warned", "The periodicity of these states is along no axis"),
     "domain": ({"domain": [[0, 2]]}, "warned", "The periodicity of these states is along no axis"),

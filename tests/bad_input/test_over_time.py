@@ -74,14 +74,21 @@ CASES = {
     "a record of NaN": (lambda o: drive(o, [0.01, np.nan], params_t=[0, 1]), "refused", "has NaN or infinity"),
     "a record without times": (lambda o: drive(o, np.ones((3, 4))), "refused", "but params_t is not given"),
     "a record in milliseconds": (
-        lambda o: drive(o, record([0.01, 0.05], [0, 1000.0], "ms")), "refused", "t is in 'ms' in the times of g"
+        lambda o: drive(o, record([0.01, 0.05], [0, 1000.0], "ms")), "warned", "t of the parameter g is in 'ms'"
     ),
     "times in milliseconds": (
         lambda o: drive(o, [0.01, 0.05], params_t=xr.DataArray([0, 1000.0], dims="t", attrs={"units": "ms"})),
-        "refused", "t is in 'ms' in the times of params_t",
+        "warned", "params_t is in 'ms' and was multiplied by 0.001",
+    ),
+    "a record of fortnights": (
+        lambda o: drive(o, record([0.01, 0.05], [0, 1.0], "fortnight")), "refused", "t is in 'fortnight' in the times"
+    ),
+    "times in fortnights": (
+        lambda o: drive(o, [0.01, 0.05], params_t=xr.DataArray([0, 1.0], dims="t", attrs={"units": "fortnight"})),
+        "refused", "t is in 'fortnight' in the times of params_t",
     ),
     "a record in kilometres": (
-        lambda o: drive(o, record([0.01, 0.05], [0, 1.0]).assign_attrs(units="km")), "refused", "g is in 'km' in the"
+        lambda o: drive(o, record([0.01, 0.05], [0, 1.0]).assign_attrs(units="km")), "warned", "parameter g is in 'km'"
     ),
     "a function of words": (lambda o: drive(o, lambda t: "a"), "refused", "is not an array of real numbers"),
     "a function of nothing": (lambda o: drive(o, lambda t: None), "refused", "is not an array of real numbers"),

@@ -86,10 +86,10 @@ TIMES = {
     ),
     "endless, for double precision": (lambda w: ask(w, t=[1e300]), "refused", "t is up to 1e.300; single"),
     "labelled in milliseconds": (
-        lambda w: ask(w, t=xr.DataArray([500.0], dims="t", attrs={"units": "ms"})), "refused", "t is in 'ms' in the"
+        lambda w: ask(w, t=xr.DataArray([500.0], dims="t", attrs={"units": "ms"})), "warned", "t is in 'ms' and was"
     ),
     "labelled by their coordinate": (
-        lambda w: ask(w, t=xr.DataArray([500.0], {"t": ("t", [500.0], {"Units": "ms"})}, "t")), "refused", "'ms'"
+        lambda w: ask(w, t=xr.DataArray([500.0], {"t": ("t", [500.0], {"Units": "ms"})}, "t")), "warned", "'ms'"
     ),
     "a start": (lambda w: ask(w, start=0.3), "refused", "this surrogate knows no absolute time"),
     "times of parameters": (lambda w: ask(w, params_t=[0, 1]), "refused", "no parameter of custom changed with time"),
@@ -118,7 +118,11 @@ PARAMETERS = {
     "tiny": (lambda w: ask(w, params=but(w, a=1e-300)), "refused", r"params\['a'\] is up to 1e-300"),
     "in km/h": (
         lambda w: ask(w, params=but(w, a=xr.DataArray(w.given["a"], dims="sample", attrs={"unit": "km/h"}))),
-        "refused", "a is in 'km/h' in the question and in 'm/s' .*Multiply it by 0.27",
+        "warned", "the parameter a is in 'km/h' and was multiplied by 0.27",
+    ),
+    "in knots": (
+        lambda w: ask(w, params=but(w, a=xr.DataArray(w.given["a"], dims="sample", attrs={"unit": "knots"}))),
+        "refused", "a is in 'knots' in the question and in 'm/s' .*Convert its values",
     ),
 }  # fmt: skip
 

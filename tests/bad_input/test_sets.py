@@ -43,9 +43,12 @@ def constant(u0, t, params):
 JUDGED = {
     "as they should be": (lambda w, d: judge(w, d), "right", ""),
     "channels exchanged": (lambda w, d: judge(w, other(d, channels=("q", "h"))), "refused", "the data have q, h"),
-    "another unit": (lambda w, d: judge(w, units(d, h="km")), "refused", "h is in 'km' in the data and in 'm' in the"),
-    "another unit of time": (lambda w, d: judge(w, units(d, t="ms")), "refused", "t is in 'ms' in the data"),
-    "another unit of a parameter": (lambda w, d: judge(w, units(d, a="km/h")), "refused", "a is in 'km/h' in the data"),
+    "another unit": (lambda w, d: judge(w, units(d, h="km")), "warned", "h of the data is in 'km' and was mult"),
+    "a unit that nobody knows": (
+        lambda w, d: judge(w, units(d, h="furlong")), "refused", "h is in 'furlong' in the data and in 'm' in the"
+    ),
+    "another unit of time": (lambda w, d: judge(w, units(d, t="ms")), "warned", "t of the data is in 'ms' and was"),
+    "another unit of a parameter": (lambda w, d: judge(w, units(d, a="km/h")), "warned", "a of the data is in 'km/h'"),
     "another equation": (
         lambda w, d: judge(w, other(w.burgers_data, name="advection"), w.burgers), "warned", "The equation of these"
     ),

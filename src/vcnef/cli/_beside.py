@@ -15,7 +15,7 @@ from vcnef.data.notes import NOTE
 from vcnef.data.opening import are_sides_known
 from vcnef.problem import Problem
 from vcnef.surrogate.foreign import about_problem, about_unknown
-from vcnef.units import check_units
+from vcnef.units import Conversion, check_units
 
 WHOSE = "these states"
 
@@ -24,6 +24,11 @@ def check_noted_units(path: Path, units: Mapping[str, str], problem: Problem, to
     """Refuse units that are not those of the model; what is told replaces what a file says, and its unit."""
     noted = {name: unit for name, unit in units.items() if name not in told}
     check_units(noted, problem.units, f"the file {path}", f"the model of {problem.name}")
+
+
+def warn_of_conversions(path: Path, found: Mapping[str, Conversion], problem: Problem) -> None:
+    """Warn of all that was multiplied to be in the units of the model."""
+    _warn([each.describe(f"{name} of {path}", f"the model of {problem.name}") for name, each in found.items()])
 
 
 def doubt_arrays(path: Path, arrays: Mapping[str, Any], used: Iterable[str], problem: Problem) -> None:

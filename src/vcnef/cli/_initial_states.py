@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,8 @@ import h5py
 import numpy as np
 
 from vcnef.checks import check_file
-from vcnef.cli._beside import check_frames, check_noted_units, doubt_arrays, doubt_trajectories
+from vcnef.cli._beside import check_frames, check_noted_units, doubt_arrays, doubt_trajectories, warn_of_conversions
+from vcnef.conversion import convert_states
 from vcnef.data.archives import reading_npz
 from vcnef.data.files import layout_of, points_in, reading_netcdf, speaking_of, texts_of
 from vcnef.data.hdf5 import units_in
@@ -19,9 +21,11 @@ from vcnef.data.inside import open_hdf5
 from vcnef.data.layout import arrange, read_layout, spell_layout, usual_layout
 from vcnef.data.notes import NOTE, read_note
 from vcnef.data.opening import describe
+from vcnef.data.other_units import convert_trajectories
 from vcnef.data.views import View
 from vcnef.labels import params_of, units_of_states
 from vcnef.problem import SPACE, Problem
+from vcnef.units import Conversion, along_all_axes, conversions, factors_of
 
 STATE_KEYS = ("u0", "u")
 """Names under which a file may hold the states as one array."""
@@ -97,8 +101,7 @@ def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
             named = {name: name for name in arrays}
             whole = _key_of_states(arrays, problem)
             units = units_in(file, named, whole or "", _channels(file, problem) if whole else ())
-            check_noted_units(path, units, problem, wanted.told)
-            return states
+            return _in_units(path, states, units, problem, wanted)
         _refuse_layout(wanted.layout)
     return _read_trajectories(path, problem, wanted)
 
@@ -106,7 +109,9 @@ def _read_hdf5(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
 def _read_netcdf(path: Path, problem: Problem, wanted: Wanted) -> InitialStates:
     with reading_netcdf(path) as dataset:
         _refuse_layout(wanted.layout)
-        states = dataset.load()
+        states, said = convert_states(problem, dataset.load(), f"the model of {problem.name}", wanted.told)
+        for sentence in said:
+            warnings.warn(f"{path}: {sentence}", UserWarning, stacklevel=3)
         check_noted_units(path, units_of_states(problem, states), problem, wanted.told)
         for name in ("t", "time"):
             if name in states.coords and name in states.dims:
@@ -128,6 +133,11 @@ def _read_trajectories(path: Path, problem: Problem, wanted: Wanted) -> InitialS
     view = View(time_stride=ONLY_THE_FIRST if wanted.frames == 1 else 1)
     stored = describe(path, view, dict.fromkeys(wanted.told, 0.0))
     _check_channels(path, stored.problem.channels, problem)
+    expected = dict(problem.units)
+    for name in wanted.told:
+        expected.pop(name, None)
+    stored, found = convert_trajectories(stored, expected)
+    warn_of_conversions(path, found, problem)
     check_noted_units(path, stored.problem.units, problem, wanted.told)
     doubt_trajectories(stored, problem)
     data = stored.load()
@@ -162,6 +172,48 @@ def _from_arrays(path: Path, arrays: Mapping[str, Any], problem: Problem, wanted
     states = problem.channels if key is None else (key,)
     doubt_arrays(path, arrays, (*states, "t", *SPACE, "channels", *params), problem)
     return InitialStates(u0, x, params, start)
+
+
+def _in_units(
+    path: Path, states: InitialStates, units: Mapping[str, str], problem: Problem, wanted: Wanted
+) -> InitialStates:
+    """Return states in the units of the model; units that have no certain factor are refused."""
+    axes = SPACE[: problem.ndim]
+    noted = dict(units)
+    if states.x is not None:
+        noted = along_all_axes(noted, axes)
+    found = conversions(noted, problem.units)
+    for name in wanted.told:
+        found.pop(name, None)
+    check_noted_units(path, units, problem, {*wanted.told, *found})
+    warn_of_conversions(path, found, problem)
+    states.u0 = _multiply(states.u0, problem.channels, found)
+    if isinstance(states.x, tuple):
+        lines = []
+        for axis, line in zip(axes, states.x, strict=False):
+            lines.append(_multiply(line, (axis,), found))
+        states.x = tuple(lines)
+    elif states.x is not None:
+        states.x = _multiply(states.x, axes, found)
+    for name, values in states.params.items():
+        states.params[name] = _multiply(values, (name,), found)
+    if states.start is not None and "t" in found:
+        states.start *= found["t"].factor
+    return states
+
+
+def _multiply(values: Any, names: Sequence[str], found: Mapping[str, Conversion]) -> Any:
+    """Return values whose last axis is that of the names, or which are of the only name, each by its factor."""
+    if not set(names) & found.keys():
+        return values
+    factors = np.array(factors_of(names, found))
+    array = np.asarray(values, dtype="f8")
+    if len(names) > 1 and array.shape[-1:] != factors.shape:
+        # Of axes that are too few or in another order, which is said where they are read.
+        return values
+    if len(names) == 1:
+        return array * factors[0]
+    return array * factors
 
 
 def _key_of_states(arrays: Mapping[str, Any], problem: Problem) -> str | None:

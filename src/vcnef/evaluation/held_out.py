@@ -11,9 +11,13 @@ from torch import Tensor
 
 from vcnef.data.fingerprints import Fingerprints
 from vcnef.data.instance import pick_instance
+from vcnef.data.other_units import convert_trajectories
 from vcnef.data.splits import SPLITS, TEST_SHARE, VALID_SHARE, rows_of_split
 
 ALL = "all"
+LACKING = "The data lack points or times"
+ROUNDED = "The data are in other units than those of training, and lack the last digits"
+"""Why a model may not know again what it was trained on."""
 ASK_FOR_ALL = "If it has seen none of them, judge all with split='all', or --split all."
 
 
@@ -32,10 +36,22 @@ def choose_judged(surrogate: Any, data: Any, split: str | None = None) -> Judged
     """Choose a split of the data by its name, or the trajectories that the model has not seen.
 
     Without a name, data of which none was trained on are judged whole, and others on their test split. A model of one
-    instance is judged on that one alone.
+    instance is judged on that one alone. Data that note other units than the model are multiplied, which is noted.
     """
     if split not in (None, *SPLITS, ALL):
         raise ValueError(f"There is no split {split!r}; expected one of {', '.join(SPLITS)}, {ALL}.")
+    data, found = convert_trajectories(data, surrogate.problem.units)
+    # Fields that were multiplied are rounded otherwise, and a fingerprint knows none of them again.
+    rounded = not found.keys().isdisjoint(data.problem.channels)
+    judged = _choose(surrogate, data, split, rounded=rounded)
+    notes = list(judged.notes)
+    for name, each in found.items():
+        notes.append(each.describe(f"{name} of the data", "the model"))
+    return replace(judged, notes=tuple(notes))
+
+
+def _choose(surrogate: Any, data: Any, split: str | None, *, rounded: bool) -> Judged:
+    """Choose among data in the units of the model, which may be rounded otherwise than those of training."""
     trained = surrogate.problem
     if not all(trained.closes) and data.problem.ndim == trained.ndim:
         # Files of plain arrays do not say it: the model was told.
@@ -45,11 +61,18 @@ def choose_judged(surrogate: Any, data: Any, split: str | None = None) -> Judged
         note = f"The model is the solution of trajectory {number} alone, and is judged on that; no split was used."
         return Judged(pick_instance(data, number), "instance", (note,))
     known = surrogate.provenance.get("seen")
-    seen = Fingerprints.from_dict(known).among(data) if known else None
+    seen = None
+    if known and not rounded:
+        seen = Fingerprints.from_dict(known).among(data)
     if split == ALL or data.subset is not None:
         return _as_they_are(data, split, seen)
     if known is None or seen is None:
-        return _by_the_rule(surrogate, data, split, known is not None)
+        lacking = None
+        if known is not None and rounded:
+            lacking = ROUNDED
+        elif known is not None:
+            lacking = LACKING
+        return _by_the_rule(surrogate, data, split, lacking)
     if seen.any():
         return _beside_training(surrogate, data, split, seen)
     if split is not None:
@@ -69,20 +92,24 @@ def _as_they_are(data: Any, split: str | None, seen: Bool[Tensor, " n"] | None) 
     return Judged(data, name, notes)
 
 
-def _by_the_rule(surrogate: Any, data: Any, split: str | None, known: bool) -> Judged:
-    """A split of data of which nobody can tell whether the model has seen them, and a note where none was asked for."""
-    if known and not surrogate.provenance.get("test", TEST_SHARE):
+def _by_the_rule(surrogate: Any, data: Any, split: str | None, lacking: str | None) -> Judged:
+    """A split of data of which nobody can tell whether the model has seen them, and a note where none was asked for.
+
+    `lacking` says what the data lack, where the model itself knows what it has seen.
+    """
+    why = "The model does not say which trajectories it was trained on"
+    if lacking is not None:
+        why = f"{lacking} by which the model knows what it was trained on again"
+    if lacking is not None and not surrogate.provenance.get("test", TEST_SHARE):
+        fix = "Open them at the resolution of training or a multiple"
+        if lacking == ROUNDED:
+            fix = "Give them in the units of training"
         raise ValueError(
-            "The data lack points or times by which the model knows what it was trained on again, and it was trained "
-            "on all of its data. Open them at the resolution of training or a multiple, or say split='all' if it has "
-            "seen none of them."
+            f"{why}, and it was trained on all of its data. {fix}, or say split='all' if it has seen none of them."
         )
     judged = _split(surrogate, data, split or "test")
     if split is not None:
         return judged
-    why = "The model does not say which trajectories it was trained on"
-    if known:
-        why = "The data lack points or times by which the model knows what it was trained on again"
     count = len(judged.data)
     return replace(judged, notes=(f"{why}: judged on {count} of {len(data)}, their test split. {ASK_FOR_ALL}",))
 

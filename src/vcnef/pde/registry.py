@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -14,11 +15,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.checks import check_plain
+from vcnef.conversion import Asked, convert_question
 from vcnef.labels import POINT, params_of, states_of, units_beside, units_of_states
 from vcnef.pde.advection import advection
 from vcnef.pde.burgers import burgers
 from vcnef.pde.compressible_ns import compressible_ns
-from vcnef.pde.equation import OWN, OWN_EQUATIONS, Equation, Value
+from vcnef.pde.equation import OWN, OWN_EQUATIONS, Equation
 from vcnef.pde.gas import VACUUM
 from vcnef.problem import SPACE
 from vcnef.suggest import suggestion
@@ -90,10 +92,15 @@ def solve(
     """Run the classical solver on given initial states `u0 [b *x c]` at time 0; returns the states at times `t`.
 
     `u0` and `t` are arrays of any kind: NumPy, torch, or labelled ones. The axes and channels of a labelled u0 are
-    taken by their names, and its coordinates, units and parameters are those that it says, or the equation refuses it.
+    taken by their names, and its coordinates and parameters are those that it says, or the equation refuses it; units
+    other than the equation's are converted with a warning where the factor is certain.
     `params` are numbers or one value per sample, by name; the equation's defaults stand in for those left out.
     """
     chosen = equation(name, generation=generation)
+    asked, said = convert_question(chosen.problem, Asked(u0, t, params), f"the equation {chosen.name!r}")
+    u0, t, params = asked.u0, asked.t, asked.params
+    for sentence in said:
+        warnings.warn(sentence, UserWarning, stacklevel=2)
     if hasattr(u0, "dims"):
         box: Sequence[Sequence[int | float]] = chosen.problem.domain
         if domain is not None:
@@ -115,7 +122,7 @@ def solve(
 
 
 def _unlabelled(
-    chosen: Equation, u0: Any, params: Mapping[str, Value], domain: Sequence[Sequence[int | float]]
+    chosen: Equation, u0: Any, params: Mapping[str, Any], domain: Sequence[Sequence[int | float]]
 ) -> tuple[Any, dict[str, Any]]:
     """Return the states `[b *x c]` and parameters of a labelled array with the equation's names and points."""
     problem, whose = chosen.problem, f"the equation {chosen.name!r}"

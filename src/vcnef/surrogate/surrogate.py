@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from vcnef.accelerate import points_in_flight
+from vcnef.conversion import Asked, convert_question
 from vcnef.data import Scaling, StoredTrajectories, Trajectories
 from vcnef.data.arrays import by_name
 from vcnef.data.precision import short
@@ -318,6 +319,8 @@ class Surrogate:
     ) -> xarray.DataArray:
         """The trajectories from initial states `u0` at times `t`, labelled: (sample, t, x[, y[, z]], channel).
 
+        Labelled arrays that note other units than the model, as km for m, are multiplied, and a warning says so.
+
         u0: NumPy, torch or xarray; [sample, *x, channel], or less where only one reading is possible. After training
             with a history of h frames, [sample, h, *x, channel], or labelled over t.
         t: times since `u0`; at 0 the answer is `u0` itself.
@@ -338,11 +341,15 @@ class Surrogate:
             default the first time of the data, after a history that of its last frame.
         """
         warn_of_cut_gradients("predict", {"u0": u0, "t": t, **by_name(params), "x": x})
+        given = Asked(u0, t, params, x, params_t)
+        (u0, t, params, x, params_t), of_units = convert_question(
+            self.problem, given, f"this surrogate of {self.problem.name}"
+        )
         start = choose_start(self.scaling, u0, start, max(self.earlier, default=0.0))
         about = {"params_t": params_t, "window": self.window, "earlier": self.earlier}
         asked = read_question(self.problem, u0, t, params, x, self.provenance, layout, self.dtype, **about)
         question = replace(asked, start=start)
-        said = self.check(question)
+        said = [*of_units, *self.check(question)]
         if hasattr(u0, "dims"):
             said += about_labels(u0, self.problem)
             # Models that know the clock take the label for their start, and frames of a history have labels anyway.
