@@ -15,7 +15,7 @@ from vcnef.data.splits import split_rows
 from vcnef.evaluation import evaluate
 from vcnef.evaluation.held_out import choose_judged
 from vcnef.metrics import nrmse
-from vcnef.own_data import MIN_STEPS, asked_window, choose_preset, fitting_patches, suit
+from vcnef.own_data import MAX_NOISE, MIN_STEPS, asked_window, choose_preset, fitting_patches, suit
 from vcnef.workflow import fit, load, train
 
 TINY = {"width": 8, "heads": 2, "depth": 1, "modulations": 1, "batch": 4, "epochs": 1, "devices": "cpu"}
@@ -154,6 +154,18 @@ def test_data_with_many_frames_are_learnt_in_windows_with_patches_that_fit(sides
     assert choose_preset(data) == preset
     assert suit(preset, data).model.options["patches"] == patches
     assert choose_preset(data, "direct") == f"own/small{len(sides)}d"
+
+
+def test_noise_is_a_small_part_of_what_changes_in_a_window():
+    x, t = torch.arange(32) / 32, torch.arange(9)
+
+    def noise(speed):
+        u = torch.sin(2 * torch.pi * (x - speed * t[:, None] + torch.rand(4, 1, 1))).unsqueeze(-1)
+        return suit("own/windows1d", from_arrays(u)).train.input_noise
+
+    assert noise(0.25) == MAX_NOISE
+    assert noise(0.01) == pytest.approx(0.03 * 2 * np.pi * 0.01, rel=0.05)
+    assert suit("own/windows1d", from_arrays(torch.ones(4, 9, 32, 1))).train.input_noise == 0
 
 
 @pytest.mark.parametrize("periodic", [True, False])

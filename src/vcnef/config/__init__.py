@@ -26,6 +26,8 @@ __all__ = ["Config", "DataSection", "ModelSection"]
 
 OF_ITS_MODEL = ("times", "at_start", "random_starts", "own_time", "window", "pushes", "chain", "conserve")
 """What of `data` is meant for the model of a preset: others pass all times on the way, or have none of their own."""
+OF_WINDOWS = ("input_noise", "semigroup")
+"""What of `train` is about windows, where a preset has them."""
 
 
 class Config(ConfigSection):
@@ -90,7 +92,10 @@ class Config(ConfigSection):
             return self
         values = self.to_dict()
         kept = {key: value for key, value in values["data"].items() if key not in OF_ITS_MODEL}
-        return self.parse(values | {"model": {"name": name}, "data": kept})
+        recipe = values["train"]
+        if self.data.window != "direct":
+            recipe = {key: value for key, value in recipe.items() if key not in OF_WINDOWS}
+        return self.parse(values | {"model": {"name": name}, "data": kept, "train": recipe})
 
     def view(self) -> dict[str, Any]:
         """Return which frames and points are seen, as `vcnef.open` and `Trajectories.view` take it."""

@@ -55,12 +55,16 @@ def suited_window(data: Any) -> Window | None:
         return None
     least = -(-(frames - 1) // MOST_WINDOWS)
     for count in range(least, frames):
-        # Channels are in units of their spread.
-        change = float((u[:, count:] - u[:, :-count]).square().mean().sqrt())
+        change = change_within(u, count)
         if change >= CHANGE:
             why = f"fields change by {change:.0%} of their spread in {count} of {frames - 1} frames"
             return Window(count, length_of(data.t, count), why)
     return None
+
+
+def change_within(u: Float[Tensor, "n t *x c"], frames: int) -> float:
+    """Return how far fields change within so many frames; in units of their spread, as a part of that."""
+    return float((u[:, frames:] - u[:, :-frames]).square().mean().sqrt())
 
 
 def frames_within(t: Float[Tensor, " t"], window: float) -> int:
