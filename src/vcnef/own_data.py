@@ -51,11 +51,10 @@ def choose_preset(data: Data, window: str | float = "auto", devices: int | str =
     return f"own/{'large' if len(data) >= LARGE_FROM else 'small'}{ndim}d"
 
 
-def suit(preset: str, data: Data, *, own_loss: bool = False) -> Config:
+def suit(preset: str, data: Data) -> Config:
     """Return a preset for own data with patches that fit the grid, and on windows with some noise and enough epochs.
 
-    Scattered points make no patches and have no neighbours. With an `own_loss`, what is added to the states is for
-    that to say.
+    Scattered points make no patches and have no neighbours.
     """
     config = Config.load(preset)
     if is_scattered(data.grid):
@@ -68,7 +67,7 @@ def suit(preset: str, data: Data, *, own_loss: bool = False) -> Config:
         {
             "model.options.patches": fitting_patches(data),
             "train.epochs": max(epochs, config.train.epochs),
-            "train.input_noise": 0.0 if own_loss else fitting_noise(data),
+            "train.input_noise": fitting_noise(data),
         }
     )
 

@@ -39,7 +39,7 @@ from vcnef.surrogate.points import UNEVEN, arrangement
 from vcnef.training.checkpoint import FREE_TO_CHANGE, begun_in_order, check_unused
 from vcnef.training.fit import Run
 from vcnef.training.fit import fit as train_surrogate
-from vcnef.training.own import Beside, check_objective, check_settings
+from vcnef.training.own import check_objective, check_settings
 from vcnef.training.screen import describe_choices, training_progress
 
 VIEW = {"space_stride": 1, "time_stride": 1, "horizon": None}
@@ -107,8 +107,7 @@ def fit(
     sets = {"valid": _as_set("valid", valid, given), "test": _as_set("test", test, given)}
     window = asked_window(overrides) if model in (None, "vcnef") else "direct"
     chosen = preset or choose_preset(trajectories, window, devices)
-    own_loss = objective is not None and not isinstance(objective, Beside)
-    config = Config.load(preset) if preset else suit(chosen, trajectories, own_loss=own_loss)
+    config = Config.load(preset) if preset else suit(chosen, trajectories)
     config = config.with_model(model or config.model.name)
     if preset and (ignored := _ignored_view(str(preset), config, overrides)):
         warnings.warn(ignored, UserWarning, stacklevel=2)
@@ -372,7 +371,11 @@ def _check_objective(objective: Any, config: Config, given: Mapping[str, Any] | 
         return
     check_objective(objective)
     named = {name.rpartition(".")[2]: value for name, value in flatten(given or {})}
-    check_settings(objective, config.train, named)
+    recipe = config.train
+    if config.data.window != "direct" and "input_noise" not in named:
+        # The noise that suits the data goes with the recipe's loss; an objective sees true states.
+        recipe = replace(recipe, input_noise=0.0)
+    check_settings(objective, recipe, named)
 
 
 def _conserved(config: Config, training: Data) -> Conserved:
