@@ -82,7 +82,8 @@ class Scores:
 
     >>> scores = Scores(["nrmse"])
     >>> scores.update(torch.ones(2, 3, 8, 1), 2 * torch.ones(2, 3, 8, 1))
-    >>> scores.compute()["overall"]["nrmse"]
+    >>> overall = scores.compute()["overall"]
+    >>> overall["nrmse"]
     0.5
     """
 
