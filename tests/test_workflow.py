@@ -12,6 +12,7 @@ from vcnef.config import Config
 from vcnef.data import from_arrays, generate
 from vcnef.data import open as open_data
 from vcnef.data.splits import split_rows
+from vcnef.data.windows import looked_at
 from vcnef.evaluation import evaluate
 from vcnef.evaluation.held_out import choose_judged
 from vcnef.metrics import nrmse
@@ -168,15 +169,20 @@ def test_noise_is_a_small_part_of_what_changes_in_a_window():
     assert suit("own/windows1d", from_arrays(torch.ones(4, 9, 32, 1))).train.input_noise == 0
 
 
+def patches_for(u, periodic):
+    data = from_arrays(u, periodic=periodic)
+    return fitting_patches(data, looked_at(data))
+
+
 @pytest.mark.parametrize("periodic", [True, False])
 def test_fields_of_short_waves_have_small_patches(periodic):
     x = torch.arange(64) / 64
     phases = torch.rand(4, 8, 1)
     for waves, expected in ((2, (4,)), (7, (2,)), (15, ())):
         u = torch.sin(2 * torch.pi * (waves * x + phases)).unsqueeze(-1)
-        assert fitting_patches(from_arrays(u, periodic=periodic)) == expected
+        assert patches_for(u, periodic) == expected
     sideways = torch.sin(2 * torch.pi * (7 * x + phases))[:, :, None, :, None].expand(4, 8, 64, 64, 1)
-    assert fitting_patches(from_arrays(sideways.contiguous(), periodic=periodic)) == (2,)
+    assert patches_for(sideways.contiguous(), periodic) == (2,)
 
 
 @pytest.mark.parametrize("ndim", [1, 2, 3])

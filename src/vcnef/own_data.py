@@ -7,6 +7,8 @@ from math import ceil
 from typing import Any
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from vcnef.config import Config
 from vcnef.config.sections import ABOUT_WHOLE
@@ -34,6 +36,8 @@ MAX_NOISE = 0.01
 MIN_STEPS = 5000
 """Of a run on windows: few data make short epochs, and more of them are then needed."""
 Data = Trajectories | StoredTrajectories
+Fields = Float[Tensor, "n t *x c"]
+"""Some of the trajectories, each channel in units of its spread, as `looked_at` gives them."""
 
 
 def choose_preset(data: Data, window: str | float = "auto", devices: int | str = "cpu") -> str:
@@ -61,13 +65,14 @@ def suit(preset: str, data: Data) -> Config:
         return config.override({"model.options.patches": (), "model.options.local": 0})
     if not preset.startswith("own/windows"):
         return config
+    fields = looked_at(data)
     batches = ceil((1 - VALID_SHARE) * len(data) / config.train.batch)
     epochs = ceil(MIN_STEPS / (batches * max(len(data.t) - 1, 1)))
     return config.override(
         {
-            "model.options.patches": fitting_patches(data),
+            "model.options.patches": fitting_patches(data, fields),
             "train.epochs": max(epochs, config.train.epochs),
-            "train.input_noise": fitting_noise(data),
+            "train.input_noise": fitting_noise(data, fields),
         }
     )
 
@@ -83,7 +88,7 @@ def asked_window(settings: Mapping[str, Any] | Iterable[str]) -> str | float:
     return values.get("window", "direct" if about_whole else "auto")
 
 
-def fitting_patches(data: Data) -> tuple[int, ...]:
+def fitting_patches(data: Data, fields: Fields) -> tuple[int, ...]:
     """Return patches of 4 points, or of 2, that leave enough tokens and, along periodic axes, close the ring.
 
     Fields whose waves are too short for the tokens of a size take the next. Where none does, tokens are points.
@@ -91,13 +96,13 @@ def fitting_patches(data: Data) -> tuple[int, ...]:
     closed = [side for side, closes in zip(data.resolution, data.problem.closes, strict=True) if closes]
     most = MAX_SHORT_WAVES[data.problem.ndim]
     for size in (4, 2):
-        enough = min(data.resolution) >= MIN_TOKENS * size
-        if enough and not any(side % size for side in closed) and short_waves(data, size) <= most:
+        fits = min(data.resolution) >= MIN_TOKENS * size and not any(side % size for side in closed)
+        if fits and short_waves(fields, data.problem.closes, size) <= most:
             return (size,)
     return ()
 
 
-def fitting_noise(data: Data) -> float:
+def fitting_noise(data: Data, fields: Fields) -> float:
     """Return the noise on what windows begin with, from which a model learns its way back to states like the data's.
 
     Long compositions leave them otherwise: of Kuramoto-Sivashinsky, a thousand windows end at 40 times the largest true
@@ -107,19 +112,18 @@ def fitting_noise(data: Data) -> float:
     window = choose_window(data, "auto")
     if window is None:
         return 0.0
-    return round(min(MAX_NOISE, NOISE_PER_CHANGE * change_within(looked_at(data), window.frames)), 4)
+    return round(min(MAX_NOISE, NOISE_PER_CHANGE * change_within(fields, window.frames)), 4)
 
 
-def short_waves(data: Data, size: int) -> float:
+def short_waves(fields: Fields, closes: tuple[bool, ...], size: int) -> float:
     """Return the share of the fields' variance in waves that tokens of so many points a side hardly tell apart.
 
     Tokens hold waves of two of them and longer, and mix badly what is near that limit. Stripes of two tokens of 4 × 4
     points are learnt to an error of 0.124, the same in tokens of 2 × 2 points to 0.012.
     """
-    fields = looked_at(data)
     axes = tuple(range(2, fields.ndim - 1))
-    for axis, closes in zip(axes, data.problem.closes, strict=True):
-        if not closes:
+    for axis, closed in zip(axes, closes, strict=True):
+        if not closed:
             fields = torch.cat((fields, fields.flip(axis)), dim=axis)
     fields = fields - fields.mean(dim=axes, keepdim=True)
     power = torch.fft.fftn(fields, dim=axes).abs().square().sum(dim=(0, 1))
