@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from runpy import run_path
 
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -23,6 +24,15 @@ def no_equations_stay():
     yield
     if defining := sys.modules.get("vcnef.pde.equation"):
         defining.OWN_EQUATIONS.clear()
+
+
+@pytest.fixture(scope="module")
+def as_users_call():
+    """Without the tests' own checks of types, which take time and would speak before what is tested."""
+    before = jaxtyping.config.jaxtyping_disable
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(scope="session")

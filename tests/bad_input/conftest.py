@@ -5,7 +5,6 @@ import warnings
 from types import SimpleNamespace
 
 import h5py
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -70,12 +69,8 @@ def world(tmp_path_factory):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def as_users_call():
-    """The tests' own checks of types would speak before what is tested."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
+def unchecked(as_users_call):
+    """All tests here."""
 
 
 @pytest.fixture(scope="session")

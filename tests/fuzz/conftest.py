@@ -6,7 +6,6 @@ import warnings
 from contextlib import contextmanager
 from datetime import timedelta
 
-import jaxtyping
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -25,12 +24,8 @@ class HangingError(Exception):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def as_users_call():
-    """The tests' own checks of types would speak before what is tested."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
-    yield
-    jaxtyping.config.update("jaxtyping_disable", before)
+def unchecked(as_users_call):
+    """All tests here."""
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ import signal
 import sys
 from pathlib import Path
 
-import jaxtyping
 import numpy as np
 import pytest
 import torch
@@ -25,15 +24,12 @@ ABRUPT = 99
 
 
 @pytest.fixture(scope="module", autouse=True)
-def as_users_call():
+def small_and_unchecked(as_users_call):
     """The tests' own checks of types take most of the time."""
-    before = jaxtyping.config.jaxtyping_disable
-    jaxtyping.config.update("jaxtyping_disable", True)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
-    jaxtyping.config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture(scope="module")
