@@ -10,6 +10,7 @@ import torch
 from vcnef.data import from_arrays
 from vcnef.data import open as open_data
 from vcnef.data.source import check_alike
+from vcnef.data.windows import looked_at
 from vcnef.evaluation.cost import has_solver
 from vcnef.evaluation.held_out import choose_judged
 from vcnef.explorer.workbench import find_equation
@@ -113,7 +114,8 @@ def test_patches_close_the_ring_along_periodic_axes_alone():
         data = channel(sides)
         # Of waves that are long enough for any patch.
         long_waves = torch.sin(2 * torch.pi * data.grid[..., :1]).expand_as(data.u)
-        assert fitting_patches(replace(data, u=long_waves.contiguous())) == expected
+        wavy = replace(data, u=long_waves.contiguous())
+        assert fitting_patches(wavy, looked_at(wavy)) == expected
 
 
 def test_a_model_of_a_channel_tells_the_data_and_has_no_solver(tmp_path):
